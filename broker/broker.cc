@@ -266,7 +266,7 @@ void Broker::Reload() {
       fresh->monitor_socket != config_.monitor_socket ||
       fresh->network.size() != config_.network.size()) {
     Log(LogLevel::kWarning, "broker",
-        "sockets and [[network]] change only when sluiced is started again");
+        "sockets and the keys of [[network]] change only when sluiced is started again");
   }
   // Where we are stays as it was; what we allow is new.
   fresh->socket = config_.socket;
@@ -285,6 +285,7 @@ void Broker::Reload() {
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->confinement_arguments());
+  for (const auto& gateway : gateways_) gateway->ReloadFiles();
   StartProbe();
 }
 

@@ -45,6 +45,7 @@ enum class MessageType : uint16_t {
   kShadowStats = 21,
   kGatewayHello = 32,
   kGatewayOpen = 33,
+  kGatewayFiles = 34,   // gateway_messages.h.
   kOpenResources = 48,  // This and on: resource_messages.h.
   kResourcesOpened = 49,
   kResourceHandle = 50,

@@ -2,6 +2,7 @@
 #include "broker/children/gateway_link.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "broker/os/file.h"
 #include "broker/os/local_socket.h"
 #include "proto/broker_messages.h"
+#include "proto/gateway_messages.h"
 #include "proto/network/listen_check.h"
 
 namespace sluice::broker {
@@ -40,6 +42,19 @@ constexpr int kLastWordsLookMs = 20;
 // Of a gateway that has said why in the log.
 constexpr int kExitSaid = 1;
 
+struct EntryFile {
+  const char* flag;
+  uint32_t bit;
+  const std::string* path;
+};
+std::array<EntryFile, wire::kMostGatewayFiles> FilesOf(const NetworkConfig& network) {
+  return {{{"--cert-fd=", wire::kFileCertificate, &network.certificate},
+           {"--key-fd=", wire::kFileKey, &network.key},
+           {"--client-ca-fd=", wire::kFileClientCa, &network.client_ca},
+           {"--client-crl-fd=", wire::kFileClientCrl, &network.client_crl},
+           {"--token-fd=", wire::kFileTokens, &network.token_file}}};
+}
+
 // What every gateway of this entry is started with. `opened` holds the files' descriptors until it
 // has them.
 absl::Status Prepare(const NetworkConfig& network, os::SpawnOptions* options,
@@ -53,12 +68,11 @@ absl::Status Prepare(const NetworkConfig& network, os::SpawnOptions* options,
   }
   if (network.allow_plaintext) options->arguments.push_back("--allow-plaintext");
   if (!network.via.empty()) options->arguments.push_back(absl::StrCat("--via=", network.via));
-  const std::pair<const char*, const std::string*> files[] = {
-      {"--cert-fd=", &network.certificate},
-      {"--key-fd=", &network.key},
-      {"--client-ca-fd=", &network.client_ca},
-      {"--token-fd=", &network.token_file}};
-  for (const auto& [flag, file] : files) {
+  options->arguments.push_back(absl::StrCat("--max-connections=", network.max_connections));
+  options->arguments.push_back(
+      absl::StrCat("--max-connections-per-address=", network.max_connections_per_address));
+  options->arguments.push_back(absl::StrCat("--max-newcomers=", network.max_newcomers));
+  for (const auto& [flag, bit, file] : FilesOf(network)) {
     if (file->empty()) continue;
     absl::StatusOr<os::UniqueFd> fd = os::OpenForReading(*file);
     if (!fd.ok()) return fd.status();
@@ -281,6 +295,31 @@ void GatewayLink::SnapshotReady() {
   if (!greeted_) return;
   const absl::Status told = TellSnapshot();
   if (!told.ok()) Kill(std::string(told.message()));
+}
+
+void GatewayLink::ReloadFiles() {
+  thread_.Assert();
+  // One that has not come so far reads them at its start, a moment ago or soon.
+  if (!greeted_ || !wire::HasFeature(features_, wire::kFeatureGatewayFiles)) return;
+  auto message = wire::MakeMessage<wire::GatewayFiles>();
+  std::vector<os::UniqueFd> opened;
+  std::vector<int> numbers;
+  for (const auto& [flag, bit, file] : FilesOf(network_)) {
+    if (file->empty()) continue;
+    absl::StatusOr<os::UniqueFd> fd = os::OpenForReading(*file);
+    if (!fd.ok()) {
+      Log(LogLevel::kError, "broker", "the gateway keeps its certificates and tokens",
+          {{"listen", absl::StrJoin(network_.listen, ",")}, {"reason", fd.status().ToString()}});
+      return;
+    }
+    message.files |= bit;
+    numbers.push_back(fd->get());
+    opened.push_back(*std::move(fd));
+  }
+  if (message.files == 0) return;
+  const absl::Status sent =
+      os::SendMessage(control_.get(), &message, sizeof(message), numbers.data(), numbers.size());
+  if (!sent.ok()) Kill(std::string(sent.message()));
 }
 
 absl::Status GatewayLink::TellSnapshot() {

@@ -6,7 +6,7 @@
 // it dies.
 //
 //   gateway fd 3: GatewayHello -> Welcome [snapshot]; GatewayOpen -> SessionOpened [handle channel]
-//                 CloseSession
+//                 CloseSession; <- GatewayFiles [certificate, key, ...]
 //
 // Owner: the Broker. Loop thread only. A gateway faces the network and is not trusted with more
 // than opening sessions, whose number the policy bounds.
@@ -57,6 +57,9 @@ class GatewayLink {
   ~GatewayLink();
 
   void Start();  // Also after a failure: tries again, ever less often.
+
+  // Hands it the entry's files anew, as they are now.
+  void ReloadFiles();
 
   // A snapshot has come: welcomes a gateway that waits for it, or tells it of the new one.
   void SnapshotReady();

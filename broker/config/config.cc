@@ -31,7 +31,9 @@ namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
 
-constexpr const char* kNetworkKeys[] = {"listen", "certificate", "key", "client_ca", "token_file"};
+constexpr int64_t kMostConnections = 100'000;  // Of a gateway: each is several descriptors.
+constexpr const char* kNetworkKeys[] = {"listen",    "certificate", "key",
+                                        "client_ca", "client_crl",  "token_file"};
 
 // With less no worker comes as far as to its driver.
 constexpr uint64_t kLeastWorkerMemory = 64 << 20;
@@ -254,8 +256,13 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   section.Parsed("certificate", wanted, path(&network.certificate));
   section.Parsed("key", wanted, path(&network.key));
   section.Parsed("client_ca", wanted, path(&network.client_ca));
+  section.Parsed("client_crl", wanted, path(&network.client_crl));
   section.Parsed("token_file", wanted, path(&network.token_file));
   section.Boolean("allow_plaintext", &network.allow_plaintext);
+  section.Integer("max_connections", 1, kMostConnections, &network.max_connections);
+  section.Integer("max_connections_per_address", 1, kMostConnections,
+                  &network.max_connections_per_address);
+  section.Integer("max_newcomers", 1, kMostConnections, &network.max_newcomers);
   section.Bytes("memory_bytes", &network.memory_bytes, kLeastGatewayMemory);
   section.Finish();
   if (table == nullptr) return network;
@@ -292,6 +299,12 @@ absl::Status CheckNetwork(const NetworkConfig& network) {
     return absl::InvalidArgumentError(
         absl::StrCat(network.Describe(only_key ? "key" : "certificate"), " is given without \"",
                      only_key ? "certificate" : "key", "\"; TLS needs both"));
+  }
+  if (!network.client_crl.empty() && network.client_ca.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(network.Describe("client_crl"),
+                     " needs \"client_ca\": without it nobody is asked for a certificate that "
+                     "could be revoked"));
   }
   if (!network.plaintext()) return absl::OkStatus();
   if (!network.client_ca.empty()) {
@@ -371,6 +384,7 @@ const std::string* NetworkConfig::FileOf(const std::string& key_name) const {
   if (key_name == "certificate") return &certificate;
   if (key_name == "key") return &key;
   if (key_name == "client_ca") return &client_ca;
+  if (key_name == "client_crl") return &client_crl;
   return key_name == "token_file" ? &token_file : nullptr;
 }
 

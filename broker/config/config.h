@@ -31,8 +31,12 @@ struct NetworkConfig {
   std::string certificate;          // PEM files. Without certificate and key: plaintext.
   std::string key;
   std::string client_ca;   // Clients must show a certificate signed by one of these.
+  std::string client_crl;  // And not revoked by one of these lists.
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   bool allow_plaintext = false;
+  int64_t max_connections = 1024;  // Whose peers are known.
+  int64_t max_connections_per_address = 512;
+  int64_t max_newcomers = 256;  // Connections whose peers are not known yet.
   // The gateway's own; 0 = no limit.
   uint64_t memory_bytes = os::MachineMemoryBytes() / 2;
   std::string via;  // Set by ApplyDefaults: said in its clients' names. Empty: nothing.

@@ -81,7 +81,7 @@ absl::StatusOr<std::string> Authenticator::Authenticate(const AdmittedPeer& peer
   return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));
 }
 
-AdmittedPeer PeerOf(const grpc::ServerContext& context) {
+AdmittedPeer PeerOfGrpc(const grpc::ServerContext& context) {
   AdmittedPeer peer;
   peer.address = PeerHost(context.peer());
   const auto auth = context.auth_context();

@@ -49,8 +49,8 @@ class Authenticator {
 // away, and stays with it whatever becomes of the file's other lines.
 std::string TokenName(std::string_view token);
 
-// The peer of a call whose connection gRPC has accepted, and ended TLS of.
-AdmittedPeer PeerOf(const grpc::ServerContext& context);
+// The peer of a call whose connection gRPC has accepted, and ended TLS of, as it does on Windows.
+AdmittedPeer PeerOfGrpc(const grpc::ServerContext& context);
 
 // One line for the log: whom Authenticate has refused, and why.
 void LogRefused(const AdmittedPeer& peer, const absl::Status& why);

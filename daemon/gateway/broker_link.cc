@@ -11,6 +11,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "broker/os/threads.h"
+#include "proto/gateway_messages.h"
 #include "proto/status_macros.h"
 
 namespace sluice::gateway {
@@ -41,7 +42,8 @@ absl::Status RefusalStatus(const wire::SessionOpened& opened) {
 absl::StatusOr<std::unique_ptr<BrokerLink>> BrokerLink::Connect(os::UniqueFd socket,
                                                                 absl::Duration timeout) {
   auto hello = wire::MakeMessage<wire::GatewayHello>();
-  wire::SetString(hello.features, absl::StrCat("sync,", wire::kFeatureTerminate));
+  wire::SetString(hello.features,
+                  absl::StrCat("sync,", wire::kFeatureTerminate, ",", wire::kFeatureGatewayFiles));
   RETURN_IF_ERROR(os::SendMessage(socket.get(), &hello, sizeof(hello)));
   RETURN_IF_ERROR(
       os::WaitReadable(socket.get(), static_cast<int>(absl::ToInt64Milliseconds(timeout))));
@@ -68,8 +70,11 @@ absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const wire::Welcom
   return snapshot;
 }
 
-absl::Status BrokerLink::Start(std::function<void(BrokerEnd)> on_end) {
+absl::Status BrokerLink::Start(
+    std::function<void(BrokerEnd)> on_end,
+    std::function<void(uint32_t files, std::vector<os::UniqueFd>)> on_files) {
   on_end_ = std::move(on_end);
+  on_files_ = std::move(on_files);
   ASSIGN_OR_RETURN(poller_, os::Poller::Create());
   RETURN_IF_ERROR(poller_->Add(kBrokerKey, socket_.get(), os::Poller::Interest::kReadable));
   os::StartDetached([this] { Run(); });
@@ -133,7 +138,7 @@ bool BrokerLink::OnBrokerReadable() {
   char packet[wire::kMaxBrokerMessageBytes];
   std::vector<os::UniqueFd> fds;
   const absl::StatusOr<size_t> size =
-      os::ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, 1);
+      os::ReceiveMessage(socket_.get(), packet, sizeof(packet), &fds, wire::kMostGatewayFiles);
   if (!size.ok()) return false;
   wire::Welcome welcome;
   if (wire::ParseMessage(packet, *size, &welcome)) {
@@ -142,6 +147,11 @@ bool BrokerLink::OnBrokerReadable() {
     if (!fresh.ok()) return false;
     absl::MutexLock lock(&mu_);
     snapshot_ = *std::move(fresh);
+    return true;
+  }
+  wire::GatewayFiles files;
+  if (wire::ParseMessage(packet, *size, &files)) {
+    on_files_(files.files, std::move(fds));
     return true;
   }
   wire::Terminate terminate;

@@ -7,7 +7,7 @@
 //   GatewayHello -> Welcome [snapshot], again with each new one
 //   GatewayOpen  -> SessionOpened [handle channel]
 //   CloseSession
-//   Terminate
+//   Terminate; GatewayFiles [files]
 //
 // They are in proto/broker_messages.h.
 //
@@ -63,9 +63,10 @@ class BrokerLink {
     return snapshot_;
   }
 
-  // Starts the threads, which run for the rest of the process's life. `on_end` is called on the
-  // one that watches.
-  absl::Status Start(std::function<void(BrokerEnd)> on_end);
+  // Starts the threads, which run for the rest of the process's life. Both are called on the one
+  // that watches. `on_files`: of GatewayFiles.
+  absl::Status Start(std::function<void(BrokerEnd)> on_end,
+                     std::function<void(uint32_t files, std::vector<os::UniqueFd>)> on_files);
 
   struct Session {
     uint64_t id = 0;
@@ -125,6 +126,7 @@ class BrokerLink {
   // Constant after Start; but for Wake, the poller is the link thread's.
   std::unique_ptr<os::Poller> poller_;
   std::function<void(BrokerEnd)> on_end_;
+  std::function<void(uint32_t files, std::vector<os::UniqueFd>)> on_files_;
 
   // Link thread only.
   uint64_t next_watch_ = 2;  // 1 is the broker's socket.

@@ -84,9 +84,12 @@ absl::Status About(const char* key, const absl::Status& status) {
 
 absl::Status CheckTlsFiles(const GatewayOptions& options) {
   if (options.plaintext()) return absl::OkStatus();
-  RETURN_IF_ERROR(wire::CheckIdentity({"certificate", options.certificate}, {"key", options.key}));
-  if (options.client_ca.empty()) return absl::OkStatus();
-  return wire::CheckAuthorities({"client_ca", options.client_ca});
+  RETURN_IF_ERROR(
+      wire::CheckIdentity({"certificate", options.tls.certificate}, {"key", options.tls.key}));
+  if (options.tls.client_ca.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(wire::CheckAuthorities({"client_ca", options.tls.client_ca}));
+  if (options.tls.client_crl.empty()) return absl::OkStatus();
+  return wire::CheckRevocations({"client_crl", options.tls.client_crl});
 }
 
 absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
@@ -94,6 +97,15 @@ absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& option
   auto tokens = wire::ParseTokens(options.tokens);
   if (!tokens.ok()) return About("token_file", tokens.status());
   return tokens;
+}
+
+// Bad files are said in the log, and what the gateway has goes on.
+absl::Status Reload(GatewayServer* server, const GatewayOptions& before, uint32_t files,
+                    const std::vector<os::UniqueFd>& descriptors) {
+  ASSIGN_OR_RETURN(const GatewayOptions options, WithFiles(before, files, descriptors));
+  RETURN_IF_ERROR(CheckTlsFiles(options));
+  ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
+  return server->Reload(options.tls, Authenticator(std::move(tokens), options.via));
 }
 
 absl::Status RunGateway(int argc, char** argv) {
@@ -117,9 +129,18 @@ absl::Status RunGateway(int argc, char** argv) {
   static GatewayServer& server =
       *new GatewayServer(link.release(), Authenticator(std::move(tokens), options.via));
   StopOnSignal(&stop);
-  RETURN_IF_ERROR(server.link().Start([](BrokerEnd end) {
-    stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);
-  }));
+  static const GatewayOptions& started_with = *new GatewayOptions(options);
+  RETURN_IF_ERROR(server.link().Start(
+      [](BrokerEnd end) {
+        stop.Ask(end == BrokerEnd::kToldToEnd ? StopReason::kTold : StopReason::kBrokerGone);
+      },
+      [](uint32_t files, std::vector<os::UniqueFd> descriptors) {
+        const absl::Status reloaded = Reload(&server, started_with, files, descriptors);
+        if (reloaded.ok())
+          return Log(LogLevel::kInfo, "gateway", "certificates and tokens reloaded");
+        Log(LogLevel::kError, "gateway", "certificates and tokens kept as they were",
+            {{"reason", std::string(reloaded.message())}});
+      }));
   RETURN_IF_ERROR(server.Start(options));
   RETURN_IF_ERROR(os::MakeNoMoreSockets(os::CallRule::kListed));
   stop.asked.acquire();

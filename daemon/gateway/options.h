@@ -13,6 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "broker/base/log.h"
+#include "broker/os/scoped_handle.h"
+#include "daemon/gateway/front/front.h"
 #include "proto/network/listen_check.h"
 
 namespace sluice::gateway {
@@ -22,21 +24,23 @@ struct GatewayOptions {
   bool allow_plaintext = false;
   std::string via;  // Part of the names of clients with a certificate or a token; empty: none.
   // The files' contents; empty: none.
-  std::string certificate;
-  std::string key;
-  std::string client_ca;
+  TlsFiles tls;
   std::string tokens;
+  ConnectionLimits limits;
   LogLevel log_level = LogLevel::kInfo;
   // Say what is wrong with the rest, and with the addresses if asked for, and end.
   bool check = false;
   std::optional<wire::ListenCheck> check_listening;
 
-  bool plaintext() const { return certificate.empty(); }
+  bool plaintext() const { return tls.certificate.empty(); }
 };
 
 // Reads and closes the descriptors that the arguments name. An error begins with the key of
 // [[network]] that it is about, if it is about one: "token_file: ...".
 absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* argv);
+// The same with other files, as GatewayFiles brings them (proto/broker_messages.h).
+absl::StatusOr<GatewayOptions> WithFiles(GatewayOptions options, uint32_t files,
+                                         const std::vector<os::UniqueFd>& descriptors);
 absl::Status CheckGatewayOptions(const GatewayOptions& options);
 
 }  // namespace sluice::gateway

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/gateway/server.h"
 
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
@@ -19,18 +18,7 @@
 namespace sluice::gateway {
 namespace {
 
-constexpr int kHandshakeTimeoutMs = 10'000;
 constexpr int kIdleConnectionMs = 60'000;
-
-std::shared_ptr<grpc::ServerCredentials> Credentials(const GatewayOptions& options) {
-  if (options.plaintext()) return grpc::InsecureServerCredentials();
-  grpc::SslServerCredentialsOptions ssl(
-      options.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  ssl.pem_root_certs = options.client_ca;
-  ssl.pem_key_cert_pairs.push_back({options.key, options.certificate});
-  return grpc::SslServerCredentials(ssl);
-}
 
 int PollerCount() {
   const int cpus = static_cast<int>(std::thread::hardware_concurrency());
@@ -42,17 +30,15 @@ int PollerCount() {
 absl::Status GatewayServer::Start(const GatewayOptions& options) {
   const std::vector<std::string> listen = wire::DistinctAddresses(options.listen);
   RETURN_IF_ERROR(wire::CheckListening(listen, wire::ListenCheck::kPorts, absl::ZeroDuration()));
+  FrontOptions front;
+  front.listen = listen;
+  front.tls = options.tls;
+  front.asks_for_tokens = !options.tokens.empty();
+  front.limits = options.limits;
   grpc::ServerBuilder builder;
-  const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
-  std::vector<int> ports(listen.size(), 0);
-  for (size_t i = 0; i < listen.size(); ++i) {
-    builder.AddListeningPort(listen[i], credentials, &ports[i]);
-  }
+  RETURN_IF_ERROR(front_->Prepare(front, &builder));
   for (const auto& [name, value] : wire::TransportArguments())
     builder.AddChannelArgument(name, value);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT,
-                             0);  // A second daemon on the port must be told, not share it.
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   // As for the broker's own service (../resource_service.cc): ending a connection for its pings
@@ -63,19 +49,17 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
   builder.RegisterAsyncGenericService(&other_services_);
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
-  for (size_t i = 0; i < ports.size(); ++i) {
-    if (server_ != nullptr && ports[i] != 0) continue;
-    // Taken since the check above; gRPC's own line says by what.
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", listen[i]));
-  }
+  if (server_ == nullptr) return absl::UnavailableError("gRPC does not start");
   StreamSession::AcceptNext(this);
   StandardCall::AcceptNext(this);
   for (int i = 0; i < PollerCount(); ++i) pollers_.emplace_back([this] { Poll(); });
+  RETURN_IF_ERROR(front_->Start(server_.get()));
+  const std::vector<int> ports = front_->Ports();
   for (size_t i = 0; i < ports.size(); ++i) {
     const std::string& address = listen[i];
     Log(LogLevel::kInfo, "gateway", "listening",
         {{"address", absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i])},
-         {"tls", options.plaintext() ? "no" : (options.client_ca.empty() ? "yes" : "mutual")},
+         {"tls", options.plaintext() ? "no" : (options.tls.client_ca.empty() ? "yes" : "mutual")},
          {"token", options.tokens.empty() ? "no" : "yes"}});
   }
   return absl::OkStatus();
@@ -87,7 +71,15 @@ void GatewayServer::Poll() {
   while (queue_->Next(&tag, &ok)) static_cast<Operation*>(tag)->Complete(ok);
 }
 
+absl::Status GatewayServer::Reload(const TlsFiles& files, Authenticator authenticator) {
+  RETURN_IF_ERROR(front_->Reload(files));
+  absl::MutexLock lock(&mu_);
+  authenticator_ = std::make_shared<const Authenticator>(std::move(authenticator));
+  return absl::OkStatus();
+}
+
 void GatewayServer::Stop(absl::Duration grace) {
+  front_->StopListening();
   if (grace == absl::InfiniteDuration()) return server_->Shutdown();
   server_->Shutdown(std::chrono::system_clock::now() + absl::ToChronoNanoseconds(grace));
 }

@@ -17,10 +17,13 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "daemon/gateway/auth.h"
 #include "daemon/gateway/broker_link.h"
 #include "daemon/gateway/connection_calls.h"
+#include "daemon/gateway/front/front.h"
 #include "daemon/gateway/options.h"
 #include "proto/control.grpc.pb.h"
 
@@ -41,19 +44,26 @@ class GatewayServer {
       v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
 
   GatewayServer(BrokerLink* link, Authenticator authenticator)
-      : link_(link), authenticator_(std::move(authenticator)) {}
+      : link_(link),
+        authenticator_(std::make_shared<const Authenticator>(std::move(authenticator))) {}
 
   // Listens on every address and serves. The error names the address.
   absl::Status Start(const GatewayOptions& options);
   // Refuses new streams and connections, and returns when the sessions that run have ended, or
   // after `grace`.
   void Stop(absl::Duration grace);
+  // Other certificates and tokens, for who comes from now on. Keeps those it has if these are bad.
+  absl::Status Reload(const TlsFiles& files, Authenticator authenticator);
 
   Service& service() { return service_; }
   grpc::AsyncGenericService& other_services() { return other_services_; }
   grpc::ServerCompletionQueue* queue() { return queue_.get(); }
   BrokerLink& link() { return *link_; }
-  const Authenticator& authenticator() const { return authenticator_; }
+  std::shared_ptr<const Authenticator> authenticator() const {
+    absl::MutexLock lock(&mu_);
+    return authenticator_;
+  }
+  Front& front() { return *front_; }
 
   ConnectionCalls& calls() { return calls_; }
   // Sessions, and what else the entry's tokens are asked for.
@@ -67,7 +77,9 @@ class GatewayServer {
   void Poll();
 
   BrokerLink* const link_;
-  const Authenticator authenticator_;
+  const std::unique_ptr<Front> front_ = Front::Create();
+  mutable absl::Mutex mu_;
+  std::shared_ptr<const Authenticator> authenticator_ ABSL_GUARDED_BY(mu_);
   Service service_;
   grpc::AsyncGenericService other_services_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;

@@ -151,13 +151,15 @@ void StandardCall::OnAccepted(bool ok) {
   const std::string& method = context_.method();
   if (method == "/sluice.v1.Session/DescribePlatforms") {
     kind_ = Kind::kDescribe;
-    const AdmittedPeer admitted = PeerOf(context_);
+    const AdmittedPeer admitted = server_->front().PeerOf(context_);
     const absl::StatusOr<std::string> peer =
-        server_->authenticator().Authenticate(admitted, context_);
+        server_->authenticator()->Authenticate(admitted, context_);
     if (!peer.ok()) {
       LogRefused(admitted, peer.status());
       return Finish(grpc::StatusCode::UNAUTHENTICATED, std::string(peer.status().message()));
     }
+    if (!server_->front().Known(context_))
+      return Finish(grpc::StatusCode::RESOURCE_EXHAUSTED, "too many connections");
     peer_ = *peer;
     count = &server_->sessions();
   } else if (method == "/grpc.health.v1.Health/Check") {

@@ -77,13 +77,15 @@ void StreamSession::OnAccepted(bool ok) {
   }
   AcceptNext(server_);
   if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
-  const AdmittedPeer admitted = PeerOf(context_);
+  const AdmittedPeer admitted = server_->front().PeerOf(context_);
   const absl::StatusOr<std::string> peer =
-      server_->authenticator().Authenticate(admitted, context_);
+      server_->authenticator()->Authenticate(admitted, context_);
   if (!peer.ok()) {
     LogRefused(admitted, peer.status());
     return End(peer.status());
   }
+  if (!server_->front().Known(context_))
+    return End(absl::ResourceExhaustedError("the gateway has as many connections as it can serve"));
   peer_ = *peer;
   counted_ = server_->sessions().Enter();
   if (!counted_)

@@ -62,4 +62,25 @@ absl::Status CheckAuthorities(const PemFile& authorities) {
   return ReadCertificate(authorities).status();
 }
 
+absl::Status CheckRevocations(const PemFile& lists) {
+  const Bio bio = Over(lists.content);
+  int count = 0;
+  while (true) {
+    const std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> list(
+        PEM_read_bio_X509_CRL(bio.get(), nullptr, nullptr, nullptr), &X509_CRL_free);
+    ERR_clear_error();
+    if (list == nullptr) break;
+    ++count;
+    const ASN1_TIME* const next = X509_CRL_get0_nextUpdate(list.get());
+    if (next == nullptr || X509_cmp_current_time(next) > 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        lists.name,
+        ": a revocation list is over, so that no certificate would be taken: make a new "
+        "one (openssl ca -gencrl)"));
+  }
+  if (count > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(lists.name, ": it holds no revocation list (PEM)"));
+}
+
 }  // namespace sluice::wire

@@ -23,4 +23,7 @@ absl::Status CheckIdentity(const PemFile& certificate, const PemFile& key);
 // At least one certificate of an authority.
 absl::Status CheckAuthorities(const PemFile& authorities);
 
+// At least one revocation list, and none that is over.
+absl::Status CheckRevocations(const PemFile& lists);
+
 }  // namespace sluice::wire

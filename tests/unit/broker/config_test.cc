@@ -545,7 +545,7 @@ TEST(ConfigTest, KeysAreSentToTheirTables) {
             "[limits]");
   ExpectError("listen = \"127.0.0.1:1\"\n", {"f.toml:1:1:", "belongs in [[network]]"});
   ExpectError("[broker]\nmax_connections = 1\n",
-              {"belongs in [[listener]] or [limits] or [resources]"});
+              {"belongs in [[listener]] or [[network]] or [limits] or [resources]"});
 }
 
 // Errors about the network's files stand at the key that names the file.

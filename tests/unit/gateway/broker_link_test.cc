@@ -31,7 +31,7 @@ class BrokerLinkTest : public ::testing::Test {
     wire::GatewayHello hello;
     ASSERT_TRUE(Receive(&hello));
     link_ = link->release();  // Its threads run on, as in a gateway.
-    ASSERT_TRUE(link_->Start([](BrokerEnd) {}).ok());
+    ASSERT_TRUE(link_->Start([](BrokerEnd) {}, [](uint32_t, std::vector<os::UniqueFd>) {}).ok());
   }
   // The next message, if it is a T.
   template <typename T>

@@ -40,8 +40,8 @@ TEST(OptionsTest, TlsNeedsBothFiles) {
   const absl::StatusOr<GatewayOptions> options =
       Parse({"--listen=0.0.0.0:7466", certificate.c_str(), key.c_str()});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->certificate, "certificate");
-  EXPECT_EQ(options->key, "key");
+  EXPECT_EQ(options->tls.certificate, "certificate");
+  EXPECT_EQ(options->tls.key, "key");
   EXPECT_FALSE(options->plaintext());
   const std::string alone = FileArgument("--cert-fd", "certificate");
   EXPECT_FALSE(Parse({"--listen=127.0.0.1:7466", alone.c_str()}).ok());

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What all connections of a front share: who may come, who they are, the certificates, the log.
+//
+// Owner: LinuxFront. Thread-safe.
+#pragma once
+
+#include <grpcpp/server.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/gateway/front/admission.h"
+#include "daemon/gateway/front/admitted_peer.h"
+#include "daemon/gateway/front/budget.h"
+#include "daemon/gateway/front/http2_gate.h"
+#include "platform_linux/gateway/tls.h"
+
+namespace sluice::gateway {
+
+int64_t MonotonicMs();
+
+// One connection as calls know it.
+struct PeerRecord {
+  AdmittedPeer peer;                        // Constant once it is in the table.
+  std::unique_ptr<Admission::Place> place;  // Constant; its own locks.
+  std::atomic<bool> known{false};           // It has shown who it is.
+};
+
+// By the number of gRPC's descriptor, which is what gRPC calls such a peer ("fd:7"). gRPC keeps the
+// descriptor as long as one of its calls lives, so the number is not another's.
+class PeerTable {
+ public:
+  void Add(int number, std::shared_ptr<PeerRecord> record);
+  void Remove(const PeerRecord* record);
+  std::shared_ptr<PeerRecord> Find(const std::string& grpc_peer) const;
+
+ private:
+  mutable absl::Mutex mu_;
+  std::map<int, std::shared_ptr<PeerRecord>> records_ ABSL_GUARDED_BY(mu_);
+};
+
+// Lines about strangers: some a second, with a count of those left out.
+class FrontLog {
+ public:
+  void Refused(const std::string& address, std::string_view why);
+
+ private:
+  absl::Mutex mu_;
+  int64_t second_ ABSL_GUARDED_BY(mu_) = 0;
+  int lines_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t left_out_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+struct FrontState {
+  explicit FrontState(const FrontOptions& options)
+      : admission(options.limits),
+        plaintext(options.tls.certificate.empty()),
+        asks_for_tokens(options.asks_for_tokens) {}
+
+  std::shared_ptr<const TlsContext> tls() const {
+    absl::MutexLock lock(&mu);
+    return tls_context;
+  }
+
+  // Nobody is kept out: gRPC may as well have the network's sockets.
+  bool gives_sockets() const { return plaintext && !asks_for_tokens; }
+
+  Admission admission;
+  SharedBudget calls{kSharedCalls};
+  PeerTable peers;
+  FrontLog log;
+  const bool plaintext;
+  const bool asks_for_tokens;
+  grpc::Server* server = nullptr;  // Constant once connections come.
+
+  mutable absl::Mutex mu;
+  std::shared_ptr<const TlsContext> tls_context ABSL_GUARDED_BY(mu);
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sockets that listen. Plain functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "broker/os/scoped_handle.h"
+
+namespace sluice::gateway {
+
+// One for each address of the host in "HOST:PORT" that this machine has; of a wildcard one, which
+// takes the other family as well.
+absl::StatusOr<std::vector<os::UniqueFd>> ListenOn(const std::string& address);
+
+int PortOf(int listener);
+
+}  // namespace sluice::gateway

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What broker and gateway say to each other after the first messages (broker_messages.h, whose rules
+// hold here).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "proto/broker_messages.h"
+
+namespace sluice::wire {
+
+// broker -> gateway that has the feature: the entry's files anew, one descriptor for each bit of
+// `files`, the lowest bit's first. The gateway keeps what it has if one of them is bad.
+inline constexpr char kFeatureGatewayFiles[] = "gateway-files";
+inline constexpr uint32_t kFileCertificate = 1;
+inline constexpr uint32_t kFileKey = 2;
+inline constexpr uint32_t kFileClientCa = 4;
+inline constexpr uint32_t kFileClientCrl = 8;
+inline constexpr uint32_t kFileTokens = 16;
+inline constexpr size_t kMostGatewayFiles = 5;
+struct GatewayFiles {
+  static constexpr MessageType kType = MessageType::kGatewayFiles;
+  MessageHeader header;
+  uint32_t files;
+  uint32_t reserved;
+};
+static_assert(sizeof(GatewayFiles) == 16);
+
+}  // namespace sluice::wire
