@@ -344,6 +344,7 @@ bool StreamSession::Write(const grpc::ByteBuffer& message) {
   }
   void* const tag = write_op_.Start(shared_from_this());
   RunHere(server_->queue(), [&] { stream_.Write(message, tag); });
+  server_->front().SendNow(context_);
   return true;
 }
 

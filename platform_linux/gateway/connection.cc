@@ -24,6 +24,7 @@ constexpr int64_t kNewcomerFloodMs = 10'000;
 constexpr int64_t kMemberFloodMs = 60'000;
 constexpr int kReadsPerTurn = 4;  // Each of a scratch buffer's size; then the others.
 constexpr int64_t kAtOnce = 1;
+constexpr size_t kSendNowBytes = 32 * 1024;
 
 }  // namespace
 
@@ -38,6 +39,10 @@ Connection::Connection(FrontState* front, os::UniqueFd socket, std::string addre
 }
 
 Connection::~Connection() {
+  {
+    absl::MutexLock lock(&record_->mu);
+    record_->connection = nullptr;
+  }
   front_->peers.Remove(record_.get());
   if (record_->place != nullptr) record_->place->End();
 }
@@ -74,6 +79,7 @@ bool Connection::Offence(std::string_view what) {
 }
 
 void Connection::OnHangUp(const Source* source) {
+  absl::MutexLock lock(&record_->mu);
   // Told again and again, whatever is waited for: what is left there is read without being told.
   if (source->inner) {
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, inner_.get(), nullptr);
@@ -85,6 +91,19 @@ void Connection::OnHangUp(const Source* source) {
 }
 
 bool Connection::Serve(int64_t now_ms, char* scratch, size_t scratch_bytes) {
+  absl::MutexLock lock(&record_->mu);
+  return ServeLocked(now_ms, scratch, scratch_bytes);
+}
+
+void Connection::SendNow() {
+  if (stage_ != Stage::kOpen || grpc_gone_ || !to_client_.empty()) return;
+  char scratch[kSendNowBytes];
+  // Its own thread finds what is wrong, and what is left.
+  if (!PumpDown(scratch, sizeof(scratch))) ::shutdown(client_.get(), SHUT_RDWR);
+  AwaitEvents();
+}
+
+bool Connection::ServeLocked(int64_t now_ms, char* scratch, size_t scratch_bytes) {
   more_ = false;
   if (stage_ == Stage::kGiven && client_gone_) return false;
   if (stage_ < Stage::kOpen && (client_gone_ || now_ms >= admitted_until_ms_)) return false;
@@ -189,6 +208,7 @@ bool Connection::Open() {
   front_->peers.Add(pair->second.get(), record_);
   grpc::AddInsecureChannelFromFd(front_->server, pair->second.release());
   stage_ = Stage::kOpen;
+  record_->connection = this;  // From now on other threads come, one at a time.
   PassUp(preface_);
   return true;
 }
@@ -334,6 +354,14 @@ void Connection::AwaitAt(Source* source, int fd, uint32_t* now, uint32_t wanted)
 }
 
 void Connection::Await() {
+  AwaitEvents();
+  due_ms_ = stage_ < Stage::kOpen ? admitted_until_ms_ : 0;
+  for (const int64_t at : {waits_until_ms_, last_words_ms_})
+    if (at != 0 && (due_ms_ == 0 || at < due_ms_)) due_ms_ = at;
+  if (more_) due_ms_ = kAtOnce;
+}
+
+void Connection::AwaitEvents() {
   if (client_watched_ && stage_ == Stage::kGiven) {
     AwaitAt(&client_source_, client_.get(), &client_events_, EPOLLRDHUP);
   } else if (client_watched_) {
@@ -350,13 +378,10 @@ void Connection::Await() {
     AwaitAt(&inner_source_, inner_.get(), &inner_events_,
             (hears_grpc ? EPOLLIN : 0U) | (to_grpc_.empty() ? 0U : EPOLLOUT));
   }
-  due_ms_ = stage_ < Stage::kOpen ? admitted_until_ms_ : 0;
-  for (const int64_t at : {waits_until_ms_, last_words_ms_})
-    if (at != 0 && (due_ms_ == 0 || at < due_ms_)) due_ms_ = at;
-  if (more_) due_ms_ = kAtOnce;
 }
 
 bool Connection::Recheck(const TlsContext& tls) {
+  absl::MutexLock lock(&record_->mu);
   if (tls_ == nullptr || stage_ == Stage::kHandshake) return true;
   const absl::Status good = tls.CheckAgain(tls_->get());
   if (good.ok()) return true;

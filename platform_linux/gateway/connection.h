@@ -12,7 +12,8 @@
 // Where neither TLS nor a token keeps anybody out, there is no stranger either: gRPC reads from the
 // network itself, and is faster by two wake-ups of a thread.
 //
-// Owner: a FrontThread, on whose thread all is called; later another one, which then watches it. The client is hostile, gRPC's end is not.
+// Owner: a FrontThread, on whose thread all but SendNow is called; later another one, which then
+// watches it. The client is hostile, gRPC's end is not.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,8 @@ class Connection {
   bool Serve(int64_t now_ms, char* scratch, size_t scratch_bytes);
   // `source`'s other end is gone, whatever is to be read there.
   void OnHangUp(const Source* source);
+  // What gRPC has written is passed on at once. Any thread, which holds the record's lock.
+  void SendNow();
 
   // When it wants to be served whatever happens; 0: not at all. 1: at once.
   int64_t due_ms() const { return due_ms_; }
@@ -73,6 +76,7 @@ class Connection {
   bool Settle();
   bool Give();
   bool Open();
+  bool ServeLocked(int64_t now_ms, char* scratch, size_t scratch_bytes);
   bool ServeOpen(int64_t now_ms, char* scratch, size_t scratch_bytes);
   bool PumpUp(int64_t now_ms, char* scratch, size_t scratch_bytes);
   bool PumpDown(char* scratch, size_t scratch_bytes);
@@ -83,6 +87,7 @@ class Connection {
   bool WriteClient(std::string_view bytes);
   bool SendToClient(std::string_view bytes);
   void Await();
+  void AwaitEvents();
   void AwaitAt(Source* source, int fd, uint32_t* now, uint32_t wanted);
   bool Offence(std::string_view what);
 

@@ -93,6 +93,14 @@ class LinuxFront final : public Front {
     return true;
   }
 
+  void SendNow(const grpc::ServerContext& call) override {
+    if (state_->gives_sockets()) return;
+    const std::shared_ptr<PeerRecord> record = state_->peers.Find(call.peer());
+    if (record == nullptr) return;
+    absl::MutexLock lock(&record->mu);
+    if (record->connection != nullptr) record->connection->SendNow();
+  }
+
   absl::Status Reload(const TlsFiles& files) override {
     if (state_->plaintext) return absl::OkStatus();
     ASSIGN_OR_RETURN(std::shared_ptr<const TlsContext> fresh, TlsContext::Create(files));

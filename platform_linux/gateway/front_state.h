@@ -26,11 +26,16 @@ namespace sluice::gateway {
 
 int64_t MonotonicMs();
 
+class Connection;
+
 // One connection as calls know it.
 struct PeerRecord {
   AdmittedPeer peer;                        // Constant once it is in the table.
   std::unique_ptr<Admission::Place> place;  // Constant; its own locks.
   std::atomic<bool> known{false};           // It has shown who it is.
+
+  absl::Mutex mu;                    // Held while the connection is served.
+  Connection* connection = nullptr;  // Guarded by mu. While gRPC has it.
 };
 
 // By the number of gRPC's descriptor, which is what gRPC calls such a peer ("fd:7"). gRPC keeps the

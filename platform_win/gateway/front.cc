@@ -52,6 +52,7 @@ class GrpcFront final : public Front {
   void StopListening() override {}  // The server's Shutdown does it.
   AdmittedPeer PeerOf(const grpc::ServerContext& call) override { return PeerOfGrpc(call); }
   bool Known(const grpc::ServerContext&) override { return true; }
+  void SendNow(const grpc::ServerContext&) override {}  // gRPC has sent it.
   absl::Status Reload(const TlsFiles&) override {
     return absl::UnimplementedError("on Windows certificates are read when the service starts");
   }
