@@ -340,6 +340,16 @@ def headers_flood(front, until):
     flood(front, until, block)
 
 
+def members_flood(front, until):
+    """Of a client whose token is good."""
+    call = CALL + literal(b"authorization", b"Bearer " + OTHER_TOKEN.encode())
+
+    def block(stream):
+        return b"".join(frame(HEADERS, END_HEADERS, stream + 2 * i, call) + frame(RESET, 0, stream + 2 * i, b"\0\0\0\x08")
+                        for i in range(100)), stream + 200
+    flood(front, until, block)
+
+
 def rapid_reset(front, until):
     def block(stream):
         return b"".join(frame(HEADERS, END_HEADERS, stream + 2 * i, CALL) + frame(RESET, 0, stream + 2 * i, b"\0\0\0\x08")
@@ -393,7 +403,7 @@ def reads_nothing(front, until):
 
 # Each with how many processes make it.
 ATTACKS = {half_open_tcp: 2, half_open_tls: 2, slow_handshake: 1, cut_handshake: 2, wrong_authority: 2, expired: 1,
-           huge_chain: 1, renegotiation: 1, headers_flood: 2, rapid_reset: 2, continuation_flood: 1, ping_flood: 1,
+           huge_chain: 1, renegotiation: 1, headers_flood: 2, members_flood: 2, rapid_reset: 2, continuation_flood: 1, ping_flood: 1,
            settings_flood: 1, window_flood: 1, zero_window: 1, tiny_windows: 1, reads_nothing: 1}
 
 

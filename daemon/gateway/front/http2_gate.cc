@@ -25,9 +25,10 @@ constexpr int kMostBlockFrames = 16;
 constexpr uint32_t kMostSettingsBytes = 1024;  // There are 6 of 6 bytes, and gRPC's own.
 constexpr uint32_t kSmallDataBytes = 32;
 
-// Of one connection. A session is one call, and so is a list of devices.
-constexpr Allowance kOwnCalls = {64, 20};
-constexpr Allowance kNewcomerCalls = {16, 2};
+// Of one connection. A session is one call, and so is a list of devices. Few, since whoever ends a
+// connection has them anew with the next one.
+constexpr Allowance kOwnCalls = {16, 5};
+constexpr Allowance kNewcomerCalls = {4, 1};
 constexpr Allowance kNewcomerBytes = {64 * 1024, 16 * 1024};
 // Pings and settings: each is answered.
 constexpr Allowance kQuestions = {256, 100};
