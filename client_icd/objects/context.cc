@@ -78,8 +78,8 @@ cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices
   return CL_SUCCESS;
 }
 
-// Has the worker make it.
-cl_int Place(Context* context) {
+// Has the worker make it. `spent`: another session may.
+cl_int Place(Context* context, bool* spent) {
   ScopedCommand command;
   pb::CreateContext& body = *command->mutable_create_context();
   body.set_context_id(context->id());
@@ -95,11 +95,43 @@ cl_int Place(Context* context) {
     body.add_properties(words[i + 1]);
   }
   pb::Answer answer;
-  CL_RETURN_IF_ERROR(OfKnownDevice(context->Create(*command, {}, {.needs_answer = true}, &answer)));
+  const cl_int status = context->Create(*command, {}, {.needs_answer = true}, &answer);
+  *spent = answer.session_is_spent();
+  CL_RETURN_IF_ERROR(OfKnownDevice(status));
   const bool is_local = context->session().transport().shares_memory();
   context->SetPlacement(answer.context(), is_local);
   if (is_local && !answer.context().buffers_in_heap()) context->stream().ExpectDevice();
   return CL_SUCCESS;
+}
+
+// What clCreateContext asks for, checked.
+struct Request {
+  Platform* platform;
+  const std::vector<Ref<Device>>& devices;
+  const PropertyList& properties;
+  Context::Notify notify;
+  void* user_data;
+};
+
+// `spent`: the session makes none any more, and nobody is given it again.
+cl_int CreateInSession(const Request& request, Ref<Context>* out, bool* spent) {
+  Endpoint& endpoint = request.platform->endpoint();
+  std::shared_ptr<Session> session;
+  CL_RETURN_IF_ERROR(ChooseSession(request.platform, request.devices,
+                                   IsTerminatable(request.properties), &session));
+  Ref<Context> context =
+      Ref<Context>::Adopt(new Context(session, request.platform, request.devices,
+                                      request.properties, request.notify, request.user_data));
+  cl_int status = request.notify != nullptr ? session->callbacks().Ready() : CL_SUCCESS;
+  if (status == CL_SUCCESS) status = Place(context.get(), spent);
+  if (status == CL_SUCCESS) {
+    *out = std::move(context);
+  } else if (*spent) {
+    endpoint.LetGo(*session);
+  } else if (context->is_terminatable() && !session->lost()) {
+    endpoint.KeepSession(session);  // Opened for this one: the next one takes it.
+  }
+  return status;
 }
 
 cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_device_id* handles,
@@ -111,18 +143,14 @@ cl_int Create(const PropertyList& properties, cl_uint num_devices, const cl_devi
   CL_RETURN_IF_ERROR(CheckDevices(properties, devices));
   std::vector<Interop> interops;
   CL_RETURN_IF_ERROR(OpenInterops(properties, &interops));
-  std::shared_ptr<Session> session;
-  CL_RETURN_IF_ERROR(ChooseSession(platform, devices, IsTerminatable(properties), &session));
-
-  Ref<Context> context = Ref<Context>::Adopt(
-      new Context(session, platform, std::move(devices), properties, notify, user_data));
-  cl_int status = notify != nullptr ? session->callbacks().Ready() : CL_SUCCESS;
-  if (status == CL_SUCCESS) status = Place(context.get());
-  if (status != CL_SUCCESS) {
-    // Opened for this one: the next one takes it.
-    if (context->is_terminatable() && !session->lost()) platform->endpoint().KeepSession(session);
-    return status;
-  }
+  const Request request = {platform, devices, properties, notify, user_data};
+  bool spent = false;
+  Ref<Context> context;
+  cl_int status = CreateInSession(request, &context, &spent);
+  // A fault has brought the driver down in that worker: in the application's own process no context
+  // could be made any more.
+  if (spent) status = CreateInSession(request, &context, &spent);
+  CL_RETURN_IF_ERROR(status);
   for (Interop& one : interops) context->AddInterop(one.api, std::move(one.kept));
   *out = std::move(context);
   return CL_SUCCESS;

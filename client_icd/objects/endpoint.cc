@@ -121,6 +121,13 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
   return session_;
 }
 
+void Endpoint::LetGo(const Session& session) {
+  absl::MutexLock lock(&mu_);
+  if (session_.get() != &session) return;
+  session_.reset();
+  replaced_ = true;
+}
+
 bool Endpoint::ever_lost() {
   absl::MutexLock lock(&mu_);
   return replaced_ || (session_ != nullptr && session_->lost());

@@ -203,12 +203,13 @@ cl_int Queue::Finish() {
   const cl_int status = stream().WaitFor(&event->pending());
   const cl_int late = TakeLateError();
   if (session().lost()) return session().lost_code();
+  // A fault of the device's: the driver says so at every clFinish from then on.
+  if (status < 0) return late != CL_SUCCESS ? late : status;
   uint64_t before = finished_.load(std::memory_order_relaxed);
   while (before < covered &&
          !finished_.compare_exchange_weak(before, covered, std::memory_order_release)) {
   }
-  if (late != CL_SUCCESS) return late;
-  return status < 0 ? status : CL_SUCCESS;
+  return late;
 }
 
 cl_int Queue::GetInfo(cl_command_queue_info param_name, const InfoSink& sink) {

@@ -98,6 +98,25 @@ TEST_F(ContextLoopbackTest, TellsTheDriversWays) {
   }
 }
 
+// A driver that makes no context any more, after a fault has ended all that it had: the client is
+// told that another session may. Not without a fault, and not of a driver whose contexts outlive it.
+TEST_F(ContextLoopbackTest, TellsThatAFaultHasEndedTheDriver) {
+  for (const cl_uint vendor : {cl_uint{kNvidia}, cl_uint{0}}) {
+    for (const bool fault : {true, false}) {
+      Start({}, vendor);
+      const uint64_t context = MakeContext();
+      if (fault) SetUserEvent(MakeUserEvent(context), -1);
+      pb::Command command;
+      command.mutable_create_context()->add_device_ids(kGpu);
+      fake_->FailNext("clCreateContext", -9999);
+      command.mutable_create_context()->set_context_id(client_->NewId());
+      const pb::Answer answer = client_->Call(command);
+      EXPECT_EQ(answer.status(), -9999);
+      EXPECT_EQ(answer.session_is_spent(), fault && vendor == kNvidia);
+    }
+  }
+}
+
 // A driver's refusal is the answer, unchanged, and leaves nothing behind.
 TEST_F(ContextLoopbackTest, RefusalIsTheAnswer) {
   fake_->FailNext("clCreateContext", CL_DEVICE_NOT_AVAILABLE);

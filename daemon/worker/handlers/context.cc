@@ -141,7 +141,13 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   context->handle.reset(cl().clCreateContext(properties.data(),
                                              static_cast<cl_uint>(handles.size()), handles.data(),
                                              &OnNotify, watcher.get(), &status));
-  if (status != CL_SUCCESS) return status;
+  if (status != CL_SUCCESS) {
+    const bool may_be_dead =
+        std::any_of(context->devices.begin(), context->devices.end(),
+                    [](const auto& device) { return device->quirks.faults_end_contexts; });
+    call.answer.set_session_is_spent(may_be_dead && session.completions().any_failed());
+    return status;
+  }
   (void)watcher.release();
   context->own_queue.reset(
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
