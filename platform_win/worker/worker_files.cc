@@ -6,7 +6,9 @@
 namespace sluice::worker {
 
 // What a worker reaches was decided by its token, when it was started.
-absl::Status ConfineWorkerFiles(const std::vector<std::string>&) { return os::ConfineFiles({}); }
+absl::Status ConfineWorkerFiles(const std::vector<std::string>&, const std::vector<std::string>&) {
+  return os::ConfineFiles({});
+}
 
 std::string CompileCacheFolder() { return ""; }
 
