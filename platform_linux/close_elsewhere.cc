@@ -25,7 +25,7 @@ struct Batch {
   bool hung_up = false;
 };
 
-// What no thread has taken yet. Never destroyed: threads outlive main.
+// The descriptors that no thread has taken yet. Never destroyed: threads outlive main.
 struct Waiting {
   std::mutex mutex;
   std::deque<Batch> batches;
@@ -70,7 +70,8 @@ bool StartOne() {
   return false;
 }
 
-// What has to wait is at its end for its peers all the same. Not listeners: others may have those.
+// A descriptor that has to wait is at its end for its peers all the same. Not listeners: others may
+// have those.
 void HangUpAll(const std::vector<UniqueFd>& fds) {
   for (const UniqueFd& fd : fds) {
     int listening = 0;

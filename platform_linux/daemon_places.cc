@@ -24,7 +24,7 @@ bool HasClientsFolder(const std::string& client_name) {
   return absl::EndsWith(ParentFolder(client_name), kClients);
 }
 
-// What the names of the other folders begin with.
+// The names of the other folders begin with this.
 std::string BaseOf(const std::string& client_name) {
   const std::string folder = ParentFolder(client_name);
   const std::string base = HasClientsFolder(client_name) ? ParentFolder(folder) : folder;

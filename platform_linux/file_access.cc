@@ -226,7 +226,7 @@ absl::Status ConfineFiles(const FileAccess& access) {
   absl::Status status = Allow(ruleset.get(), WalkAll(access.readable, access.writable), own, kRead);
   if (status.ok())
     status = Allow(ruleset.get(), WalkAll(access.executable, access.writable), own, kRun);
-  // What it has written itself it does not run.
+  // It does not run files that it has written itself.
   constexpr uint64_t kNotInFolders = kIoctlDevice | LANDLOCK_ACCESS_FS_EXECUTE;
   if (status.ok()) status = Allow(ruleset.get(), writable, own, all & ~kNotInFolders);
   const uint64_t device =

@@ -41,14 +41,14 @@ absl::StatusOr<UniqueFd> ReopenReadOnly(int fd) {
   return reopened;
 }
 
-// Whether the inode's owner and mode let `user` open it for writing.
+// True if the inode's owner and mode let `user` open it for writing.
 bool MayOpenForWriting(int fd, uid_t user) {
   struct stat info;
   if (::fstat(fd, &info) != 0) return true;
   return user == 0 || user == info.st_uid || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-// Whether it can be a memfd or a dma-buf at all, asked of the kernel alone: fstat and fstatfs ask
+// True if it can be a memfd or a dma-buf at all, asked of the kernel alone: fstat and fstatfs ask
 // the file system, which may be a stranger's, who need not answer.
 absl::Status CheckIsMemory(int fd) {
   if (::fcntl(fd, F_GET_SEALS) >= 0) return absl::OkStatus();  // Of memory's file systems alone.

@@ -45,8 +45,8 @@ constexpr int kFailedChildMs = 1'000;
 constexpr int kExecMs = 500;
 constexpr int kStoppedLookMs = 5;
 
-// What the child tells the parent if it cannot become what was asked; or, without an error, that it
-// is about to become another user.
+// The child's report to the parent: it cannot become what was asked; or, without an error, it is
+// about to become another user.
 struct SpawnFailure {
   int error_number;
   char what[60];
@@ -177,7 +177,7 @@ pid_t ForkWithPidfd(int* pidfd) {
                                       0UL, pidfd, 0UL, 0UL));
 }
 
-// What stands where a child has no input and no output. A sandbox may have no /dev: there it is
+// In place of a child's input and output if it has none. A sandbox may have no /dev: there it is
 // empty memory that nobody can write to, whose writers get EPERM and no signal.
 UniqueFd OpenNothing() {
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));

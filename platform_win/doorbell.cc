@@ -50,8 +50,8 @@ bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, uint32_t bitset,
     if (::WaitForSingleObject(bell, Milliseconds(left)) != WAIT_OBJECT_0) return false;
     // The bell keeps one ring that nobody slept for; so look again.
   }
-  // Another may sleep on the same word, and the ring woke but one: pass it on. Who is last leaves
-  // it rung, for nothing but one look.
+  // Another may sleep on the same word, and the ring woke but one: pass it on. The last one leaves
+  // it rung, which costs one look.
   ::SetEvent(bell);
   return true;
 }

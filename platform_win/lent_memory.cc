@@ -31,7 +31,7 @@ constexpr ACCESS_MASK kMoreThanReading = SECTION_MAP_WRITE | SECTION_EXTEND_SIZE
                                          WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL |
                                          MAXIMUM_ALLOWED;
 
-// Whether this entry lets anybody do more than read; sets `*owner` if it says what the owner may.
+// True if this entry lets anybody do more than read; sets `*owner` if it says what the owner may.
 bool GivesMore(const ACE_HEADER* entry, bool* owner) {
   if ((entry->AceFlags & INHERIT_ONLY_ACE) != 0) return false;  // It concerns other objects.
   if (entry->AceType == ACCESS_DENIED_ACE_TYPE) return false;
@@ -43,7 +43,7 @@ bool GivesMore(const ACE_HEADER* entry, bool* owner) {
   return (allowed->Mask & kMoreThanReading) != 0;
 }
 
-// Whether no account can make a handle for writing of one for reading: the access list gives nobody
+// True if no account can make a handle for writing of one for reading: the access list gives nobody
 // more, and takes from the owner what it has by being the owner, the right to change the list. That
 // is not tried out: a reader is another account than this process's, or the owner. False also where
 // the list cannot be read.

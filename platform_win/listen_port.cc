@@ -21,7 +21,7 @@ int StartSockets() {
   return error;
 }
 
-// What Winsock says of the attempt; 0 if it went well. Nothing listens afterwards. As gRPC, without
+// Winsock's code for the attempt; 0 if it went well. Nothing listens afterwards. As gRPC, without
 // SO_REUSEADDR, by which Windows lets one program take a port from another.
 int TryBind(const addrinfo& address) {
   const SOCKET socket = ::socket(address.ai_family, SOCK_STREAM, IPPROTO_TCP);

@@ -305,7 +305,7 @@ class Listener final : public HandleObject {
       while (connecting_.size() - Count(State::kGreeting) < kInstancesReady && AddInstance()) {
         progress = true;
       }
-      // Who connects and says nothing must not keep others out.
+      // A client that connects and says nothing must not keep others out.
       const size_t silent = Count(State::kGreeting);
       if (silent > kMaxGreeting || silent == connecting_.size()) {
         const auto oldest =
@@ -320,7 +320,7 @@ class Listener final : public HandleObject {
     if (progress || !accepted_.empty()) ::SetEvent(event_.get());
   }
 
-  // Whether the instance is a client's connection now.
+  // True if the instance is a client's connection now.
   bool Greet(Instance* instance) {
     DWORD bytes = 0;
     if (!::GetOverlappedResult(instance->pipe.get(), &instance->overlapped, &bytes, FALSE) ||
@@ -530,7 +530,7 @@ const int kDeliveryMs = 2000;  // Milliseconds where the machine has something e
 // The system decides: a pipe's buffer is 64 KiB and one message.
 void LimitUnread(int, int) {}
 
-// What is not asked for does not become a descriptor.
+// A handle that is not asked for does not become a descriptor.
 void RefuseDescriptors(int) {}
 
 bool IsLocalListener(int fd) { return FindDescriptor(fd, HandleKind::kListener) != nullptr; }

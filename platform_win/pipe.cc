@@ -233,7 +233,8 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
       error = ::GetLastError();
     }
   };
-  // What is still on its way when the call returns would end with the thread that began it.
+  // Operations that are still on their way when the call returns would end with the thread that
+  // began it.
   if (non_blocking_) {
     RunWhereIoLasts(write);
   } else {

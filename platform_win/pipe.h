@@ -12,8 +12,8 @@
 //   resource client - broker   the broker, whose end stays where it is (FirstEnd::kStays)
 //
 // A peer that names handles and has not the right to decide where they are (`kInReceiver` from one
-// that the receiver is to pull from) breaks the protocol. What is pulled from a peer is checked: no
-// pseudo handle, and of the type that it is said to be.
+// that the receiver is to pull from) breaks the protocol. A handle that is pulled from a peer is
+// checked: it is no pseudo handle, and of the type that it is said to be.
 //
 // One read is always in flight while somebody waits for the pipe, which is how it gets an event to
 // wait for; so an end must not be read by two processes. Thread-safe.
@@ -43,7 +43,7 @@ struct PipePair {
   bool first_stays = false;  // Set when it is made: side 0 is this process's for ever.
 };
 
-// Who is at the other end of a connection that was accepted.
+// The peer at the other end of a connection that was accepted.
 struct PipePeer {
   OwnedHandle process;  // PROCESS_DUP_HANDLE, SYNCHRONIZE and to be asked about.
   uid_t user = 0;
@@ -63,7 +63,7 @@ class PipeEnd final : public HandleObject {
   PipeEnd(OwnedHandle pipe, std::shared_ptr<PipePair> pair, int side);
   // With the other end's process, which the caller may duplicate into.
   PipeEnd(OwnedHandle pipe, PipePeer peer);
-  // Whose other end duplicates.
+  // Its other end duplicates.
   explicit PipeEnd(OwnedHandle pipe);
   ~PipeEnd() override;
 

@@ -32,7 +32,7 @@ namespace {
 // The numbers that Linux has for the two ways of ending that are told apart.
 constexpr int kSignalKill = 9;
 constexpr int kSignalFault = 11;
-constexpr DWORD kKilledExitCode = 0x40534b4c;  // What KillGroup ends a process with: "SLK@".
+constexpr DWORD kKilledExitCode = 0x40534b4c;  // KillGroup's exit code: "SLK@".
 constexpr DWORD kFirstExceptionCode = 0xc0000000;
 
 constexpr char kLocalService[] = "S-1-5-19";

@@ -25,7 +25,7 @@ namespace {
 constexpr DWORD kStartHintMs = 60'000;  // A probe for devices may take half of that.
 constexpr DWORD kStopHintMs = 60'000;   // Until it is known how long draining may take.
 
-// What the service control manager was last told.
+// The last state that was reported to the service control manager.
 class ServiceState {
  public:
   bool Attach(LPHANDLER_FUNCTION_EX handler) {

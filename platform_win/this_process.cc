@@ -23,7 +23,7 @@ std::string FileOf(HMODULE module) {
 // The first folder of what lies on another machine, after which its name comes.
 constexpr std::string_view kShares = "/unc/";
 
-// What PortablePath was made from.
+// The path that PortablePath was made from.
 std::wstring NativePath(std::string_view portable) {
   if (portable.starts_with(kShares))
     return ToWide("//" + std::string(portable.substr(kShares.size())));

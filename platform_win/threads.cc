@@ -23,7 +23,7 @@ struct Start {
   std::function<void()> body;
 };
 
-// Where Windows has such names (10 1607).
+// Only if Windows has such names (10 1607).
 void NameThisThread(const char* name) {
   using SetDescription = HRESULT(WINAPI*)(HANDLE, const wchar_t*);
   static const auto set_description = reinterpret_cast<SetDescription>(reinterpret_cast<void*>(

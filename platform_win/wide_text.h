@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sluice's texts are UTF-8; Windows takes and gives UTF-16. What is not valid in one becomes U+FFFD
-// in the other. Thread-safe.
+// Sluice's texts are UTF-8; Windows takes and gives UTF-16. Characters that are not valid in one
+// become U+FFFD in the other. Thread-safe.
 #pragma once
 
 #include <string>

@@ -84,7 +84,7 @@ struct Welcome {
   uint64_t
       snapshot_size;   // Bytes in the descriptor; 0 = the daemon found no device, see `message`.
   char message[256];   // For a person; empty if all is well.
-  char features[256];  // What both ends have.
+  char features[256];  // Those that both ends have.
 };
 static_assert(sizeof(Welcome) == 536 && offsetof(Welcome, snapshot_size) == 16);
 

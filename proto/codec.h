@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compound values: Encode fills a message from the caller's OpenCL arguments, Decode gives them
 // back, checked for shape (list lengths, ranges of enumerations) but not for meaning, which the
-// driver judges. What Decode refuses is a violation: an honest client cannot send it. Thread-safe:
-// no state.
+// driver judges. A value that Decode refuses is a violation: an honest client cannot send it.
+// Thread-safe: no state.
 #pragma once
 
 #include <CL/cl.h>

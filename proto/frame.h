@@ -42,7 +42,7 @@ inline constexpr uint64_t kMaxInitialPayloadBytes = uint64_t{1} << 20;
 // Reads and writes of at most this many bytes carry their data as payload.
 inline constexpr uint64_t kInlineTransferBytes = 32 * 1024;
 
-// Where a frame's bulk data lies.
+// The place of a frame's bulk data.
 struct BulkSpan {
   uint32_t segment = 0;  // 0: none. Segments are numbered from 1 by the worker.
   uint64_t offset = 0;

@@ -100,8 +100,8 @@ struct OfferHandle {
 static_assert(sizeof(OfferHandle) == 16);
 inline constexpr int kMaxOffers = 8;
 
-// What the ints of a gralloc-shaped handle mean. Real gralloc modules each have their own; this is
-// Sluice's, for consumers that know it.
+// The meaning of the ints of a gralloc-shaped handle. Real gralloc modules each have their own;
+// this is Sluice's, for consumers that know it.
 struct GrallocInts {
   int32_t magic;  // kGrallocMagic.
   int32_t drm_fourcc;
@@ -116,10 +116,10 @@ inline constexpr int32_t kGrallocMagic = 0x474c5321;  // "!SLG".
 inline constexpr int kGrallocIntCount = sizeof(GrallocInts) / sizeof(int32_t);
 static_assert(kGrallocIntCount <= kMaxGrallocInts);
 
-// What the ints of a handle of Vulkan's memory mean. An opaque descriptor is its driver's business;
-// but on a device that works in the host's memory it may be memory that everybody can map, with the
-// resource's bytes somewhere in it (ExternalMemory::OffsetInDescriptor). A broker that knew nothing
-// of that sends none.
+// The meaning of the ints of a handle of Vulkan's memory. An opaque descriptor is its driver's
+// business; but on a device that works in the host's memory it may be memory that everybody can
+// map, with the resource's bytes somewhere in it (ExternalMemory::OffsetInDescriptor). A broker
+// that knew nothing of that sends none.
 struct VulkanInts {
   int32_t magic;     // kVulkanMagic.
   int32_t mappable;  // 1, or 0: the offset says nothing.
@@ -138,7 +138,7 @@ inline std::optional<VulkanInts> ReadVulkanInts(const int32_t* ints, uint32_t co
   return known.magic == kVulkanMagic ? std::optional(known) : std::nullopt;
 }
 
-// Where the resource's bytes begin in the descriptor; none: it cannot be mapped.
+// The offset of the resource's bytes in the descriptor; none: it cannot be mapped.
 inline std::optional<uint64_t> VulkanMapOffset(const int32_t* ints, uint32_t count) {
   const std::optional<VulkanInts> known = ReadVulkanInts(ints, count);
   if (!known.has_value() || known->mappable != 1) return std::nullopt;

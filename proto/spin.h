@@ -121,8 +121,8 @@ class AdaptiveSpin {
     return there();
   }
 
-  // What Until gave up on is there now; its bringer says that it rang then, if it is known. A
-  // patient one looks that long the next time, if it is not too long.
+  // The thing that Until gave up on is there now; its bringer says that it rang then, if it is
+  // known. A patient one looks that long the next time, if it is not too long.
   void NoteCame(int64_t rung_ns_untrusted = 0) {
     const int64_t now = MonotonicNs();
     // One that took longer waited for a processor, not for its wake-up.

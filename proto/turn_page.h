@@ -6,8 +6,8 @@
 //   TurnOrders   broker writes, worker reads     may I give my driver work?
 //   TurnWords    worker writes, broker reads     have I work, and do I wait for my turn?
 //
-// What a worker says is not trusted: it can only make its own turns shorter, or have turns end for
-// its device, as work that fills the device does.
+// A worker's word is not trusted: it can only make its own turns shorter, or have turns end for its
+// device, as work that fills the device does.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ struct TurnWords {
   alignas(64) std::atomic<uint32_t> submitted;  // Commands that were given to the driver.
   std::atomic<uint32_t> running;                // Of those that can run, how many have not ended.
   std::atomic<uint32_t> waiting;                // 1: one is held back, for a turn.
-  std::atomic<uint64_t> device;  // What the turns are of (DeviceObject::key); 0: of nothing.
+  std::atomic<uint64_t> device;  // The device of the turns (DeviceObject::key); 0: of nothing.
 };
 
 static_assert(sizeof(TurnOrders) <= kTurnPageBytes && sizeof(TurnWords) <= kTurnPageBytes);

@@ -14,7 +14,7 @@ namespace sluice::client {
 class MemObject;
 class Session;
 
-// Whether OpenCL may use the memory now. Shared by the memory object, by what is made from it, and
+// True while OpenCL may use the memory. Shared by the memory object, by what is made from it, and
 // by kernel arguments, which keep no object alive. Thread-safe.
 class UseGate {
  public:

@@ -22,7 +22,7 @@ inline std::optional<int> ConnectLimitMs() {
   return static_cast<int>(std::min(value, kMost));
 }
 
-// What a log says of who has taken the connection and then nothing.
+// The log's line for a peer that has taken the connection and then nothing.
 inline std::string NoAnswerWithin(int64_t limit_ms) {
   return absl::StrCat("who serves it has not answered within ", limit_ms,
                       " ms; is that a daemon? (SLUICE_CONNECT_TIMEOUT_MS)");

@@ -12,7 +12,7 @@ namespace sluice::client {
 // kFailedPrecondition names the file of the other gRPC, or the call that made the namespace.
 absl::Status CheckNoForeignGrpc();
 
-// Whether the process has a gRPC already, of whatever kind: what is set in it is not ours to
+// True if the process has a gRPC already, of whatever kind: its settings are not ours to
 // change.
 bool HasGrpc();
 

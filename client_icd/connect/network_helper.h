@@ -11,7 +11,7 @@
 //
 // It answers with one HelperAnswer. A description comes with one descriptor, a sealed copy of the
 // snapshot; after a good `connect` come a RingOffer and, in the rings, the session's frames,
-// without shared memory. What it sends is checked as what a daemon sends. Thread-safe. Linux only.
+// without shared memory. Its messages are checked as a daemon's are. Thread-safe. Linux only.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ struct Unsupported<R(CL_API_CALL*)(Args...)> {
 #define ICD_SLOT_quick(name) &api::name
 #define ICD_SLOT_alias(name) &Uncancelled<&api::name>::Call
 #define ICD_SLOT_unsupported(name) Unsupported<decltype(cl_icd_dispatch::name)>::Get()
-// What is found by name too: the functions of the APIs that this build shares with.
+// Found by name too: the functions of the APIs that this build shares with.
 #define ICD_NAMED_wire(name)
 #define ICD_NAMED_local(name)
 #define ICD_NAMED_quick(name)

@@ -25,8 +25,8 @@ namespace {
 
 constexpr int kOpenTimeoutMs = 10'000;
 constexpr int kHandleTimeoutMs = 10'000;
-// How long a daemon may take that hangs or is stopped; sluice.h says both. What an acquire would
-// hear later than the second is of no use to who named a time.
+// How long a daemon may take that hangs or is stopped; sluice.h says both. An answer that comes
+// later than the second time is of no use to a caller who named one.
 constexpr std::chrono::seconds kBackstop{30};
 constexpr std::chrono::seconds kAcquireBackstop{5};
 
@@ -199,7 +199,7 @@ absl::StatusOr<v1::AcquireResourceReply> ResourceConnection::Acquire(
 
 // The deadline that withdraws an acquire at the daemon may cross its answer. Nobody waits for this.
 void ResourceConnection::ReleaseUnheard(uint64_t hold_id) {
-  if (helper_ != nullptr) return;  // Whose calls are waited for: such a hold ends with the child.
+  if (helper_ != nullptr) return;  // Its calls are waited for: such a hold ends with the child.
   struct Unheard {
     grpc::ClientContext context;
     v1::ReleaseResourceRequest request;

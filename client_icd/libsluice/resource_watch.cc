@@ -54,7 +54,7 @@ class GrpcWatch::Stream final : public WatchedState,
 
   void Cancel() { context_.TryCancel(); }
 
-  // Whether gRPC is done with it.
+  // True once gRPC is done with it.
   bool WaitForEnd(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(&done_), timeout);

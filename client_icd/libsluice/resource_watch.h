@@ -35,7 +35,7 @@ class ResourceWatch {
   virtual absl::Status WaitForFirst(absl::Duration timeout) = 0;
 };
 
-// What the daemon has told.
+// The daemon's news so far.
 class WatchedState {
  protected:
   absl::StatusOr<v1::ResourceState> TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -14,7 +14,7 @@
 //
 // A reader has nothing to signal: its release waits until its own device is done. Every wait is
 // bounded, since a process may die with work in its queue; what did not come in time is told as
-// indeterminate contents. What a writer leaves that died or gave up has no signal: nobody waits.
+// indeterminate contents. A writer that died or gave up leaves no signal: nobody waits.
 //
 // `TextureFence` is the seam to Direct3D (windows/d3d11_texture.cc). Owned by a sluice_d3d11.
 // Thread-compatible.
@@ -43,7 +43,7 @@ class TextureFence {
 // the contents are indeterminate, and the turn is the caller's all the same.
 void BeginTextureTurn(TextureFence* fence, sluice_hold* hold);
 
-// Whether sluice_release takes them.
+// True if sluice_release takes them.
 constexpr bool AreReleaseFlags(uint32_t flags) {
   constexpr uint32_t kBoth = SLUICE_CONTENTS_INDETERMINATE | SLUICE_CONTENTS_UNTOUCHED;
   return (flags & ~kBoth) == 0 && flags != kBoth;

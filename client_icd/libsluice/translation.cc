@@ -36,7 +36,7 @@ absl::Status CheckSize(const Struct& given) {
       absl::StrCat("struct_size is ", given.struct_size, ", it must be at least ", sizeof(Struct)));
 }
 
-// What a buffer's shape has that is an image's; null if nothing.
+// The field of an image's that a buffer's shape has; null if none.
 const char* ImageFieldOf(const sluice_shape& shape) {
   if (shape.channel_type != 0) return "channel_type";
   if (shape.plane_count != 0) return "plane_count";

@@ -67,7 +67,7 @@ cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices
     *session = device->session();
   }
   if (*session != nullptr) return (*session)->lost() ? (*session)->lost_code() : CL_SUCCESS;
-  // What ends with the context must not be shared with others.
+  // A session that ends with the context must not be shared with others.
   absl::StatusOr<std::shared_ptr<Session>> opened =
       alone ? platform->endpoint().OpenSeparateSession() : platform->endpoint().GetSession();
   if (!opened.ok()) {

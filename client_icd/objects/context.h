@@ -35,7 +35,7 @@ class ContextAttachment {
   virtual void OnSessionLost() = 0;
 };
 
-// What must be known of a new object before its creation may go without an answer.
+// All that must be known of a new object before its creation may go without an answer.
 struct Creation {
   uint64_t memory_bytes = 0;  // That the daemon counts for the object.
   // What the driver may refuse for what it is, and will not once it has made one. Empty: it refuses
@@ -71,17 +71,18 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void SetPlacement(const pb::ContextPlacement& placement, bool is_local);
   // CreateBuffer places memory in the shared heap (CPU device, local session).
   bool buffers_in_heap() const { return buffers_in_heap_; }
-  // Sends `command`, which makes an object of the context. CL_SUCCESS: it has been made, or will be.
-  // It waits for the answer only if the worker may refuse: the specification's checks have been
-  // made here, and the session's limits are far enough (CreationLease). What the driver refuses all
-  // the same becomes a failed object (README.md). `answer`, if not null, is filled if it came.
+  // Sends `command`, which makes an object of the context. CL_SUCCESS: it has been made, or will
+  // be. It waits for the answer only if the worker may refuse: the specification's checks have been
+  // made here, and the session's limits are far enough (CreationLease). An object that the driver
+  // refuses all the same becomes a failed object (README.md). `answer`, if not null, is filled if
+  // it came.
   cl_int Create(pb::Command& command, std::string_view payload, const Creation& creation,
                 pb::Answer* answer = nullptr) ABSL_LOCKS_EXCLUDED(mu_);
-  // What came with the context; null: it must be asked for.
+  // Those that came with the context; null: it must be asked for.
   const std::string* ImageFormats(cl_mem_flags flags, cl_mem_object_type type) const;
   // Commands of a queue out of order pass others that wait: an implementation need not do so.
   bool overtakes() const { return overtakes_; }
-  // Whether OpenCL works with 1D images over a buffer that the context's driver has imported. Where
+  // True if OpenCL works with 1D images over a buffer that the context's driver has imported. Where
   // it does not, an image can be made, and every kernel that uses it fails. When the buffer is made
   // nobody knows whether there will be such an image, and once kernels have the buffer for an
   // argument it must stay what it is. So there it is an ordinary buffer beside the imported one, at
@@ -92,8 +93,8 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   void SetDefaultDeviceQueue(const Device* device, uint64_t queue_id);
   Ref<Queue> DefaultDeviceQueue(const Device* device);  // Null if there is none.
 
-  // What an API's adapter keeps for a context that was created for it (a GL context in the
-  // application's share group): added before the handle is given out, constant after.
+  // The state that an API's adapter keeps for a context that was created for it (a GL context in
+  // the application's share group): added before the handle is given out, constant after.
   void AddInterop(sharing::Api api, std::shared_ptr<void> interop);
   // Null if the context was not created for that API.
   void* Interop(sharing::Api api) const;
@@ -105,7 +106,7 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   // have ended, though nobody has looked, let go of theirs first. Nothing for a context without an
   // API.
   void LookAtEnds();
-  // What the sharing core keeps for the context: `make` makes it at first need.
+  // The sharing core's state for the context: `make` makes it at first need.
   std::shared_ptr<ContextAttachment> Attachment(std::shared_ptr<ContextAttachment> (*make)()) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -81,7 +81,7 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   cl_uint max_work_item_dimensions() const { return max_work_item_dimensions_; }
   const std::vector<size_t>& max_work_item_sizes() const { return max_work_item_sizes_; }
   bool image_support() const { return image_support_; }
-  // Whether a context on it can have a worker to itself, which a sub-device, being of one session,
+  // True if a context on it can have a worker to itself, which a sub-device, being of one session,
   // cannot.
   bool can_terminate() const { return is_root() && HasExtension("cl_khr_terminate_context"); }
 
@@ -108,8 +108,8 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   const bool image_support_;
 };
 
-// What an application is told when the worker has answered `status` for a device of ours: one that
-// the worker does not know is no longer there (section 4.4: CL_DEVICE_NOT_AVAILABLE "if a device in
+// The application's code when the worker has answered `status` for a device of ours: one that the
+// worker does not know is no longer there (section 4.4: CL_DEVICE_NOT_AVAILABLE "if a device in
 // devices is currently not available even though the device was returned by clGetDeviceIDs").
 inline cl_int OfKnownDevice(cl_int status) {
   return status == CL_INVALID_DEVICE ? CL_DEVICE_NOT_AVAILABLE : status;

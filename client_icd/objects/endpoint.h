@@ -35,7 +35,7 @@ class Endpoint {
     return discovered_;
   }
   bool is_remote() const { return address_.kind == EndpointAddress::Kind::kRemote; }
-  // Whether this answer of Discover's is a failure that was not the last one already.
+  // True if this answer of Discover's is a failure that was not the last one already.
   bool IsNews(const absl::Status& found);
   // Platforms found by Discover.
   void AppendPlatforms(std::vector<Platform*>* out);

@@ -84,8 +84,8 @@ bool EnqueueCall::NameMirror(pb::Enqueue* on, const HostRegion& region) const {
 cl_int EnqueueCall::SubmitWrite(pb::Enqueue* on, const HostRegion& source, bool blocking) {
   if (NameMirror(on, source)) return Post(on, {}, blocking);
   const uint64_t bytes = source.packed_bytes();
-  // What a pending command will still write must not be copied before that (design section 5).
-  // Nor what lies in a mapping, where a command may still have to write.
+  // Bytes that a pending command will still write must not be copied before that. Nor what lies in
+  // a mapping, where a command may still have to write.
   if (bytes > wire::kInlineTransferBytes ||
       queue_->session().pending_destinations().Overlap(source) ||
       queue_->session().transport().InHeap(source.base(), source.extent_bytes())) {

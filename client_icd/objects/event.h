@@ -65,7 +65,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
   Direction direction() const { return pending_.direction(); }
   const HostRegion& region() const { return pending_.region(); }
   void KeepUntilEnd(Ref<Object> object);
-  // Whether it does so, before its end, for such an object.
+  // True if it does so, before its end, for such an object.
   bool Keeps(absl::FunctionRef<bool(const Object&)> is_such) const;
   void WhenEnded(Hook hook);
   // As WhenEnded, for a hook that somebody waits for: the worker wakes us for this event even if

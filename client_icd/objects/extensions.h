@@ -29,13 +29,14 @@ namespace sharing {
 enum class Api;
 }  // namespace sharing
 
-// What an API's adapter keeps for a context that was created for it (Context::AddInterop).
+// The state that an API's adapter keeps for a context that was created for it
+// (Context::AddInterop).
 struct Interop {
   sharing::Api api;
   std::shared_ptr<void> kept;
 };
 
-// What one API adds. A null function adds nothing.
+// All that one API adds. A null function adds nothing.
 struct InteropExtension {
   struct Name {
     const char* name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kernel: a function of a program with its arguments. Arguments are kept here and sent with the
-// next launch, changed ones only; they name objects by id and keep nothing alive. What a launch
-// needs to be judged is known from KernelMetadata.
+// next launch, changed ones only; they name objects by id and keep nothing alive. KernelMetadata
+// has all that is needed to judge a launch.
 //
 // Keeps its program; held by the application. Thread-safe, though the specification does not ask it
 // of arguments: a launch takes the changed arguments and is posted under mu_, so that launches of
@@ -37,7 +37,7 @@ struct KernelArgValue {
   bool operator==(const KernelArgValue&) const = default;
 };
 
-// What a launch on one device may be.
+// The limits of a launch on one device.
 struct LaunchLimits {
   const Device* device = nullptr;
   bool executable = false;              // The kernel's program is built for it.
@@ -71,7 +71,7 @@ class Kernel : public ClObject<Kernel, cl_kernel, ObjectKind::kKernel> {
   // CL_INVALID_KERNEL_ARGS or CL_MISALIGNED_SUB_BUFFER_OFFSET, or CL_SUCCESS.
   cl_int CheckArgsLocked(const Device& device) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   cl_ulong LocalArgBytesLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What has changed since the last call. Must be posted before mu_ is released.
+  // The arguments that have changed since the last call. Must be posted before mu_ is released.
   void TakeChangedArgsLocked(google::protobuf::RepeatedPtrField<pb::KernelArg>* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   const LaunchLimits& LimitsLocked(const Device& device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -215,7 +215,7 @@ void Kernel::StoreArg(cl_uint index, KernelArgValue value) {
 
 void Kernel::StoreArgLocked(cl_uint index, KernelArgValue value) {
   Arg& arg = args_[index];
-  // What the worker has already need not travel again.
+  // A value that the worker has already need not travel again.
   if (!arg.changed && arg.value == value) return;
   arg.value = std::move(value);
   arg.changed = true;

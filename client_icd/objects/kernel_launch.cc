@@ -24,8 +24,8 @@ int DeviceVersion(const Device& device) {
 }
 
 // Section 5.8.6 (-cl-uniform-work-group-size) and 5.10: work-groups must be uniform if the device
-// cannot have others, if the program says so, or if it is written in a version of OpenCL C
-// before 2.0. Where the language was not named the driver judges.
+// cannot have others, if the program says so, or if it is written in a version of OpenCL C before
+// 2.0. If the language was not named, the driver judges.
 bool MustBeUniform(const Program& program, const Device& device, int version) {
   if (version < 200) return true;
   if (version >= 300 && device.info().Scalar<cl_bool>(CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT,

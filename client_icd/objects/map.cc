@@ -220,7 +220,7 @@ cl_int MapImage(EnqueueCall* call, MemObject* image, bool blocking, Mapping* map
 
 cl_int SubmitUnmap(EnqueueCall* call, MemObject* memory, const Mapping& mapping) {
   if (mapping.in_heap) return SubmitUnmapShared(call, *memory, mapping);
-  // What never had the contents does not go back.
+  // A mapping that never had the contents sends none back.
   if (!mapping.for_writing() || mapping.failed) return call->SubmitNothing();
   // The bytes are taken from here when the command runs; until then the shadow stays.
   if (mapping.shadow != nullptr) call->WhenEnded([shadow = mapping.shadow](cl_int) {});
@@ -355,8 +355,8 @@ cl_int CL_API_CALL clEnqueueUnmapMemObject(cl_command_queue command_queue, cl_me
   Mapping mapping;
   if (mapped_ptr == nullptr || !memory->mappings().Take(mapped_ptr, &mapping))
     return CL_INVALID_VALUE;
-  // What was written through a mapping is stored by the release after its unmap: a released object
-  // is refused, and the mapping stays. One for reading can be given back all the same.
+  // Bytes that were written through a mapping are stored by the release after its unmap: a released
+  // object is refused, and the mapping stays. One for reading can be given back all the same.
   const cl_int use = memory->Use(mapping.for_writing());
   if (use != CL_SUCCESS && mapping.for_writing()) {
     memory->mappings().Add(std::move(mapping));

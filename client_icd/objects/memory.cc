@@ -265,7 +265,7 @@ cl_int MakeBuffer(MemObject* memory, const void* contents) {
   body.set_size(memory->bytes());
   body.set_staged(memory->is_staged());
   const bool fill_later = contents != nullptr && FillsLater(context, memory->bytes());
-  // What few bytes travel as payload gain nothing.
+  // A few bytes that travel as payload gain nothing.
   body.set_mirror((memory->flags() & CL_MEM_ALLOC_HOST_PTR) != 0 && !context.buffers_in_heap() &&
                   memory->bytes() > wire::kInlineTransferBytes &&
                   memory->session().transport().shares_memory());

@@ -2,8 +2,8 @@
 // A memory object: buffer, sub-buffer, image or pipe, one class for the four as for the application
 // (cl_mem). Everything it was made from is kept here, so that queries and checks need no traffic.
 //
-// Where the bytes lie: in the session's shared heap (a CPU device of a local session), at heap();
-// else with the worker. CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's
+// The bytes lie in the session's shared heap (a CPU device of a local session), at heap(); else
+// with the worker. CL_MEM_USE_HOST_PTR memory lies with the worker as well: the application's
 // memory is filled and read by maps (map.h). But a buffer over shared virtual memory lies in that.
 //
 // Keeps its context and, if it is made from another memory object, that one. Held by the
@@ -185,16 +185,16 @@ cl_int MakePart(MemObject* memory, uint64_t parent_id, uint64_t origin);
 cl_int MakeBuffer(MemObject* memory, const void* contents);
 // The same for an image; contents tightly packed, or none.
 cl_int MakeImage(MemObject* memory, std::string_view contents);
-// Whether contents of so many bytes follow the creation, by FillNew, instead of going with it.
+// True if contents of so many bytes follow the creation, by FillNew, instead of going with it.
 bool FillsLater(const Context& context, uint64_t bytes);
 // Writes the contents of memory that has just been made, whose handle nobody has yet: into the heap
 // if it lies there, else chunk by chunk. Waits for the end of that.
 cl_int FillNew(MemObject* memory, const HostRegion& contents);
-// Whether a device of the context has images as large as that.
+// True if a device of the context has images as large as that.
 bool HoldsImages(const Context& context, const cl_image_desc& desc);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
-// What of the flags the worker's driver sees. Not what the host may do with the bytes
+// Those of the flags that the worker's driver sees. Not what the host may do with the bytes
 // (CL_MEM_HOST_*): that is checked here, and a map for writing reads them, a creation from a host
 // pointer writes them, by commands that a driver would refuse.
 cl_mem_flags WireMemFlags(cl_mem_flags flags);

@@ -62,7 +62,7 @@ cl_int Program::BeginBuild(Step step, const Uint64List& device_ids, const std::s
 void Program::EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state) {
   absl::MutexLock lock(&mu_);
   for (size_t i = 0; i < states_.size(); ++i) {
-    // What the driver says of another device may be older than that device's own build.
+    // The driver's word on another device may be older than that device's own build.
     if (!ListedLocked(i, device_ids)) continue;
     states_[i].status = status == CL_SUCCESS ? CL_BUILD_SUCCESS : CL_BUILD_ERROR;
     for (const pb::ProgramState::Device& device : state.devices()) {
@@ -245,7 +245,7 @@ cl_int Program::GetBuildInfo(const Device& device, cl_program_build_info param_n
       if (!state.log.empty()) return sink.String(state.log);
       break;
     case CL_PROGRAM_BINARY_TYPE:
-      // What a loaded binary is before its build only the driver knows.
+      // Only the driver knows the kind of a loaded binary before its build.
       if (state.status != CL_BUILD_NONE)
         return sink.Value<cl_program_binary_type>(state.binary_type);
       break;

@@ -51,8 +51,8 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   // Marks the listed devices (all, if none are listed) as in progress. CL_INVALID_OPERATION if one
   // of them already is, or, for a build or compilation, if kernels are attached.
   cl_int BeginBuild(Step step, const Uint64List& device_ids, const std::string& options);
-  // The worker has answered. `state` may lack devices: those fail with the answer. What it tells of
-  // devices that were not listed is not heard.
+  // The worker has answered. `state` may lack devices: those fail with the answer. Its words on
+  // devices that were not listed are ignored.
   void EndBuild(const Uint64List& device_ids, cl_int status, const pb::ProgramState& state);
   // The worker was not asked, for the reason that becomes the build's log.
   void RefuseBuild(const Uint64List& device_ids, std::string_view why);
@@ -90,7 +90,7 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
 
   cl_int GetBinaries(const InfoSink& sink);
   bool ListedLocked(size_t index, const Uint64List& device_ids) const;
-  // What the device runs: none if that is neither its own nor an ancestor's.
+  // The device's own code: none if that is neither its own nor an ancestor's.
   std::optional<BuildState> StateFor(const Device& device) const;
 
   const Ref<Context> context_;

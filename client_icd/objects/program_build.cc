@@ -93,8 +93,8 @@ cl_int Refuse(const Build& build, cl_int code) {
   return code;
 }
 
-// What the three calls check alike (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is
-// NULL but user_data is not; the device list; whether pfn_notify can be called.
+// The checks of all three calls (sections 5.8.2 to 5.8.4): CL_INVALID_VALUE if pfn_notify is NULL
+// but user_data is not; the device list; whether pfn_notify can be called.
 cl_int CheckCommon(Session& session, std::span<Device* const> devices, cl_uint num_devices,
                    const cl_device_id* device_list, Program::Notify notify, void* user_data,
                    Uint64List* device_ids) {

@@ -83,7 +83,7 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   Gates PassGates(Gates own, bool all, bool barrier);
   // The same for a command that is yet to be enqueued, whose own list is empty.
   Gates GatesBefore(bool all);
-  // Whether the driver may hold every command behind those before it: an implementation need not
+  // True if the driver may hold every command behind those before it: an implementation need not
   // use that the queue is out of order.
   bool RunsInOrder() const { return in_order() || !context_->overtakes(); }
 

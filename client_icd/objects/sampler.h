@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sampler: how kernels read images. What it was made from is kept here; every query is answered
-// from it. Keeps its context; held by the application. Immutable once the handle is given out,
-// hence thread-safe.
+// A sampler: how kernels read images. Every query is answered from the properties that it was made
+// with. Keeps its context; held by the application. Immutable once the handle is given out, hence
+// thread-safe.
 #pragma once
 
 #include "client_icd/base/args.h"

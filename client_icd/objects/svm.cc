@@ -14,7 +14,7 @@
 namespace sluice::client {
 namespace {
 
-constexpr cl_uint kMostAlignment = 4096;  // What all in the heap has.
+constexpr cl_uint kMostAlignment = 4096;  // The alignment of all that lies in the heap.
 
 struct Allocation {
   uint64_t svm_id;
@@ -33,7 +33,7 @@ class SvmTable {
 
   void Add(uintptr_t address, Allocation allocation) {
     absl::MutexLock lock(&mu_);
-    // What lay here before belonged to a session that is gone.
+    // The allocation that lay here before belonged to a session that is gone.
     auto it = allocations_.lower_bound(address);
     if (it != allocations_.begin() && std::prev(it)->first + std::prev(it)->second.bytes > address)
       --it;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostLinks = 40;  // In one path: Linux' own limit.
 
-// What stands for the root when parts are put behind it.
+// The root's text when parts are put behind it.
 std::string WithoutRoot(const std::string& folder) { return folder == "/" ? "" : folder; }
 
 }  // namespace

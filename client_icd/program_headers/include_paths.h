@@ -24,7 +24,7 @@ class IncludePaths {
  public:
   // All of them absolute, without ".", ".." and doubled slashes.
   struct Place {
-    std::string path;     // Where the name lies: no folder of it is a link.
+    std::string path;     // The place of the name: no folder of it is a link.
     std::string target;   // The same, or where it leads if it is a link.
     std::string spelled;  // As it was written, links in it; empty if ".." was in it.
   };
@@ -33,7 +33,7 @@ class IncludePaths {
   // the path leads through what is not there.
   std::optional<Place> Find(std::string_view path, const std::string& base);
 
-  // Where a folder lies; of a path that leads through what is not there, as far as it goes. Empty
+  // The place of a folder; of a path that leads through what is not there, as far as it goes. Empty
   // for a relative path without a base.
   std::string Folder(std::string_view path, const std::string& base);
 

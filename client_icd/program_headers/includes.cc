@@ -43,7 +43,7 @@ struct Word {
   std::vector<size_t> at;
 };
 
-// Whether a backslash before `next` makes it an ordinary character and is none itself.
+// True if a backslash before `next` makes it an ordinary character and is none itself.
 bool Escapes(char next) { return !os::BackslashSeparatesFolders() || next == '"' || next == '\''; }
 
 std::vector<Word> SplitOptions(std::string_view options) {
@@ -101,7 +101,7 @@ class Scanner {
  private:
   using Values = std::vector<std::string>;
 
-  // What a directive names.
+  // The file that a directive names.
   struct Operand {
     std::string text;       // "x", <x>, or what macros make one of these.
     std::string directory;  // Of the file that the directive is in; empty for the sources.
@@ -139,7 +139,8 @@ class Scanner {
   std::vector<Edit> edits_;
   std::multimap<std::string, Macro, std::less<>> macros_;
   std::vector<Operand> computed_;       // A macro of a later file may complete them.
-  std::set<std::string> taken_;         // Where compilers find files: paths that may be links.
+  std::set<std::string> taken_;         // The places where compilers find files: paths that may be
+                                        // links.
   std::map<std::string, size_t> sent_;  // The paths of result_.files, and which each is.
   std::vector<Unscanned> queue_;
   size_t taken_bytes_ = 0;

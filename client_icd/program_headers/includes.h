@@ -6,8 +6,9 @@
 // under a folder of the session.
 //
 // The scan is textual and over-approximates: conditional compilation is ignored, every definition
-// of a macro counts. What cannot be found or read is left out: the compiler says so by itself.
-// Trusts the application with its own files, and bounds what it takes. Thread-safe: no state.
+// of a macro counts. A file that cannot be found or read is left out: the compiler says so by
+// itself. Trusts the application with its own files, and bounds what it takes. Thread-safe: no
+// state.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,8 @@ struct IncludeScan {
   std::string options;  // The application's, with every folder of `directories` written as where
                         // it lies.
   std::vector<FoundInclude> files;
-  std::vector<IncludeStep> steps;        // What the files' paths lead through.
+  std::vector<IncludeStep> steps;        // The links and folders that the files' paths lead
+                                         // through.
   std::vector<std::string> directories;  // As they stand in `options`; each once.
   bool lacks_value = false;              // The last option is -I or -D, and has none.
 };

@@ -55,7 +55,7 @@ std::atomic<bool> forked{false};
 // Opened beside gRPC's own descriptors: closed with them. Set when PrepareGrpc has made it ready.
 std::atomic<const os::DescriptorIdentity*> sentinel{nullptr};
 
-// What gRPC works on while it asks. Leaked if it does not let go in time.
+// gRPC works on these while it asks. Leaked if it does not let go in time.
 struct DescribeCall {
   grpc::CompletionQueue queue;
   grpc::ClientContext context;

@@ -54,8 +54,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& endpoint,
 // Gives the call its token.
 void Authorize(const RemoteSecurity& security, grpc::ClientContext* context);
 
-// Who has not taken the connection in this time is not there. Who has taken it is, and may be busy:
-// that one has kAnswerTimeout, and on Windows, where it is not seen, just this.
+// A peer that has not taken the connection in this time is not there. One that has taken it may be
+// busy: it has kAnswerTimeout, and on Windows, where it is not seen, just this.
 std::chrono::milliseconds ConnectTimeout();
 inline constexpr std::chrono::milliseconds kAnswerTimeout(kRemoteAnswerTimeoutMs);
 

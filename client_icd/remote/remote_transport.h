@@ -19,7 +19,7 @@
 //          what is left.
 //   Wait   polls, or waits until the poller has something for it.
 //
-// Owned by Session. Threads: as transport.h says. What comes in is from the peer: pieces are
+// Owned by Session. Threads: as transport.h says. Nothing that comes in is trusted: pieces are
 // checked here, as in a ring. Every lock is a leaf. gRPC is called with none held, but for mu_
 // around the alarm that wakes the poller.
 #pragma once
@@ -81,7 +81,7 @@ class RemoteTransport : public Transport {
 
   enum Tag : intptr_t { kStarted = 1, kRead, kWritten, kFinished, kKicked };
 
-  // What gRPC works on. Leaked if it does not let go in time.
+  // gRPC works on these. Leaked if it does not let go in time.
   struct Call {
     std::shared_ptr<grpc::Channel> channel;
     grpc::CompletionQueue queue;

@@ -28,7 +28,7 @@ bool RemoteTransport::Send(const wire::FrameHeader& header, std::string_view mes
   try {
     outbox_.Append(header, message, payload);
   } catch (const std::bad_alloc&) {
-    // What went before may be half a frame.
+    // The bytes before it may be half a frame.
     Lose("this process has no memory left to send from");
     return false;
   }
@@ -83,7 +83,7 @@ void RemoteTransport::RunWriter() {
     }
     writer_busy_.store(false, std::memory_order_seq_cst);
     writer_mu_.Lock();
-    // What was appended before the store above has not asked for us.
+    // Frames that were appended before the store above have not asked for us.
     if (outbox_.bytes() > 0 || outbox_.writing()) writer_requested_ = true;
   }
   writer_runs_ = false;

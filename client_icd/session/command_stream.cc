@@ -269,7 +269,7 @@ void CommandStream::AddEager() {
   absl::MutexLock lock(&wait_mu_);
   if (++eager_ != 1) return;
   RearmLocked();
-  // What came before the change did not ring.
+  // Frames that came before the change did not ring.
   if (transport_->HasFrame())
     transport_->Interrupt(holder_ == nullptr ? wire::kBitBackground : wire::kBitWaiter);
 }

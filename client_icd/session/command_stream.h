@@ -88,8 +88,8 @@ class CommandStream {
   // Waits for a thread that handles replies at this moment: it may hold what it has ended a little
   // longer than who waited for that.
   void AwaitHandled() ABSL_LOCKS_EXCLUDED(drain_mu_);
-  // Whether this thread is handling replies, of whatever session: what it lets go of must not wait
-  // for the application, which may wait for the reply.
+  // True if this thread is handling replies, of whatever session: objects that it releases must not
+  // wait for the application, which may wait for the reply.
   static bool HandlesHere();
   // It is, as long as this lives.
   class Handling {

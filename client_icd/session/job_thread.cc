@@ -33,13 +33,13 @@ bool JobThread::StartLocked(const std::shared_ptr<State>& state) {
   return state->started;
 }
 
-// What the thread has in hand. Not on its stack, which ExitThread leaves as it is.
+// The job that the thread has in hand. Not on its stack, which ExitThread leaves as it is.
 struct JobThread::InHand {
   const std::shared_ptr<State> state;
   Job job;
 };
 
-// By a job, or because it is closed and has nothing left. What is left of that job goes on the next
+// By a job, or because it is closed and has nothing left. The rest of that job goes on the next
 // thread: Windows calls this with a lock that starting threads take beside the loader's, and what a
 // job holds may need the loader's to go.
 void JobThread::ThreadEnded(void* argument) {

@@ -117,8 +117,8 @@ void CommandStream::Print(const pb::Printed& printed) {
   std::fflush(stdout);
 }
 
-// What the worker said before it ended: the answer that somebody waits for, and why it ended. What
-// completed counts no more, since nothing of it can be asked for.
+// The worker's last replies: the answer that somebody waits for, and why it ended. What completed
+// counts no more, since nothing of it can be asked for.
 void CommandStream::HandleLastWords() {
   transport_->ReceiveLastWords();
   for (int i = 0; i < kMaxLastWords && transport_->Receive(&frame_); ++i) {

@@ -67,7 +67,7 @@ class RingTransport : public Transport {
   bool InHeap(const void* memory, uint64_t bytes) const override;
 
  private:
-  // Whether bulk data lies in shared segments, or travels as payload (a network helper's rings).
+  // Bulk data lies in shared segments, or travels as payload (a network helper's rings).
   enum class Heap { kShared, kNone };
 
   // What the channel's thread needs, which may run a little longer than the transport.

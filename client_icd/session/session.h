@@ -45,7 +45,7 @@ struct OpenedTransport {
   uint64_t daemon_id = 0;
 };
 
-// What an application is told when the environment fails: the daemon is gone, refuses, or has no
+// The application's code when the environment fails: the daemon is gone, refuses, or has no
 // room.
 cl_int ToClError(const absl::Status& status);
 
@@ -70,7 +70,7 @@ class Session : public std::enable_shared_from_this<Session> {
   ShadowPool& shadow_pool() { return *shadow_pool_; }
 
   bool lost() const { return transport_->lost(); }
-  // What calls and commands end with once it is lost: CL_DEVICE_NOT_AVAILABLE, or, if it was
+  // The code of calls and commands once it is lost: CL_DEVICE_NOT_AVAILABLE, or, if it was
   // terminated, CL_CONTEXT_TERMINATED_KHR.
   cl_int lost_code() const { return lost_code_.load(std::memory_order_acquire); }
   bool terminated() const { return lost_code() == CL_CONTEXT_TERMINATED_KHR; }

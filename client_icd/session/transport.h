@@ -5,8 +5,8 @@
 // another abseil and protobuf.
 //
 // Owned by Session. CommandStream serialises Send (its send lock) and Receive (its drain lock);
-// everything else may be called from any thread at any time. What Receive delivers is from the
-// peer: whole, but otherwise unchecked. Nothing here blocks for ever once the session is lost.
+// everything else may be called from any thread at any time. Receive delivers the peer's frames:
+// whole, but otherwise unchecked. Nothing here blocks for ever once the session is lost.
 #pragma once
 
 #include <cstdint>
@@ -64,7 +64,7 @@ class Transport {
   // shared memory.
   virtual uint8_t* Map(const wire::BulkSpan& span_untrusted) = 0;
   virtual bool shares_memory() const = 0;
-  // What the daemon allows the session to have in flight; 0: no limit.
+  // The daemon's limit on commands in flight; 0: no limit.
   virtual uint64_t max_in_flight() const = 0;
   // Takes the descriptors that the worker has sent for the object with this id; waits for them, but
   // not long. None: there are none.

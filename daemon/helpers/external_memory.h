@@ -7,7 +7,7 @@
 // the Vulkan device that runs there (lavapipe), whose memory is the host's. Where the user of the
 // memory is not known yet, it is a GPU if there is one.
 //
-// Who owns it: a worker (the shadows of its client's GL objects), or the allocator. An exported
+// Its owner is a worker (the shadows of its client's GL objects), or the allocator. An exported
 // descriptor is a new one each time and belongs to the caller; what it refers to lives as long as
 // any process holds it. Nothing here comes from a peer but sizes, which are bounded by the device's
 // limits; whoever opens an exported descriptor can read and write all of the memory.
@@ -35,8 +35,8 @@ using DeviceUuid = std::array<uint8_t, 16>;
 // Lower-case hexadecimal, for messages.
 std::string UuidText(const DeviceUuid& uuid);
 
-// What an exported descriptor is. An opaque one can be opened only by the same driver on the same
-// device; a dma-buf by any that takes its layout.
+// The kind of an exported descriptor. An opaque one can be opened only by the same driver on the
+// same device; a dma-buf by any that takes its layout.
 enum class ExternalHandle { kOpaqueFd, kDmaBuf };
 
 class ExternalMemoryDevice;
@@ -49,13 +49,13 @@ class ExternalMemory {
   ExternalMemory(const ExternalMemory&) = delete;
   ExternalMemory& operator=(const ExternalMemory&) = delete;
 
-  uint64_t size_bytes() const { return size_bytes_; }  // What was asked for.
-  // What an importer names as the size of the memory. Larger than size_bytes by some slack:
+  uint64_t size_bytes() const { return size_bytes_; }  // The size that was asked for.
+  // The size of the memory that an importer must name. Larger than size_bytes by some slack:
   // drivers may take no buffer that fills the imported memory.
   uint64_t allocation_bytes() const { return allocation_bytes_; }
   ExternalHandle kind() const { return kind_; }
   bool dedicated() const { return dedicated_; }  // An importer must say so as well.
-  // Where the memory is mapped in this process; null unless the device shares the host's memory.
+  // The memory's address in this process; null unless the device shares the host's memory.
   uint8_t* host() const { return host_; }
 
   absl::StatusOr<UniqueFd> Export() const;

@@ -16,7 +16,7 @@
 namespace sluice::os {
 
 // Libraries, and how names of hosts become addresses. It listens on these ports and connects to
-// none but name servers'; it writes no file. What it was given as descriptors it has.
+// none but name servers'; it writes no file. It has the descriptors that it was given.
 absl::Status ConfineGatewayFiles(const std::vector<uint16_t>& ports);
 
 // Vulkan's drivers and device nodes, to read `more`, which the operator adds, and no port.

@@ -114,8 +114,9 @@ uint64_t CommandLoop::MaxFrameBytes(const Limits& limits) {
 }
 
 void CommandLoop::AnswerTooLarge(uint64_t sequence) {
-  // Who sends that much asks for a program, and waits. Sections 5.8.1, 5.8.6: CL_OUT_OF_HOST_MEMORY
-  // if there is a failure to allocate resources required by the OpenCL implementation on the host.
+  // A client that sends that much asks for a program, and waits. Sections 5.8.1, 5.8.6:
+  // CL_OUT_OF_HOST_MEMORY if there is a failure to allocate resources required by the OpenCL
+  // implementation on the host.
   pb::Reply reply;
   reply.mutable_answer()->set_sequence(sequence);
   reply.mutable_answer()->set_status(CL_OUT_OF_HOST_MEMORY);
@@ -221,7 +222,7 @@ void CommandLoop::PollUntilCommand() {
       may_spin = false;
     if (polled_.any_ended) {
       progress = polled_ns_;
-      FlushTouched();  // What waited for it may have been enqueued.
+      FlushTouched();  // Commands that waited for it may have been enqueued.
     }
     // With nothing left, what the client says next is worth the same moment.
     const bool looks_on = polled_ns_ - progress < kLookOnNs && may_spin;

@@ -110,7 +110,7 @@ void ChangeValue(std::string* value, Change change) {
   std::memcpy(value->data(), &number, sizeof(number));
 }
 
-// What the driver has and a remoted device has not.
+// Extensions that the driver has and a remoted device has not.
 cl_device_svm_capabilities KeepCoarse(cl_device_svm_capabilities v) {
   return v & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
 }
@@ -150,8 +150,8 @@ struct ParamRange {
   cl_uint first, last;
 };
 
-// Where OpenCL 3.0 and the vendors' extensions put their device queries; what a driver does not
-// know it refuses.
+// The ranges in which OpenCL 3.0 and the vendors' extensions number their device queries. A driver
+// refuses those it does not know.
 constexpr ParamRange kDeviceParams[] = {{0x1000, 0x107F}, {0x2035, 0x2035}, {0x4000, 0x4060},
                                         {0x40A0, 0x40AF}, {0x410F, 0x410F}, {0x40E0, 0x40E0},
                                         {0x4104, 0x4108}, {0x4190, 0x419F}, {0x4230, 0x4233}};

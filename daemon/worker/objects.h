@@ -75,7 +75,7 @@ struct ContextObject : Object {
   std::vector<std::shared_ptr<DeviceObject>> devices;
   bool buffers_in_heap = false;
   bool pins = false;  // Its driver moves memory that it has pinned faster (pins.h).
-  // Whether images of a type can lie there too: known of those types that were asked for.
+  // True for the types of images that can lie there too, of those that were asked for.
   absl::flat_hash_map<cl_mem_object_type, bool> images_in_heap;
   OwedZeros zeros;
   // For work of ours: initial contents, chunks of transfers. In order.
@@ -124,8 +124,8 @@ struct MemoryObject : Object {
   uint64_t size = 0;        // Bytes; buffers.
   size_t element_size = 0;  // Images.
   cl_mem_object_type image_type = 0;
-  HeapSpan span;  // Where it lies if it lies in the heap. What is made from a buffer has its part
-                  // of the buffer's; a buffer over shared virtual memory has its part of that.
+  HeapSpan span;  // Its place if it lies in the heap. An object that is made from a buffer has its
+                  // part of the buffer's; a buffer over shared virtual memory has its part of that.
   std::shared_ptr<const HeapSpan> held_span;          // LieIn; null if the parent has it.
   wire::ImageLayout layout;                           // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
@@ -209,7 +209,7 @@ struct SvmObject : Object {
   std::shared_ptr<const HeapSpan> span;  // Buffers over it hold it as well.
 };
 
-// What a creation leaves behind that failed and that nobody waited for (Command.unasked_for).
+// Left behind by a creation that failed and that nobody waited for (Command.unasked_for).
 struct FailedObject : Object {
   static constexpr ObjectType kType = ObjectType::kFailed;
   explicit FailedObject(cl_int status) : Object(kType), code(status) {}

@@ -19,7 +19,7 @@ struct Limits {
   uint64_t build_ms = 0;   // Of one build, compilation or link; 0: no limit.
 };
 
-// What an honest client may have in flight beyond its limit: it counts no Finish and no build.
+// An honest client may have so much in flight beyond its limit: it counts no Finish and no build.
 inline constexpr uint64_t kInFlightSlack = 1024;
 
 class Quota {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's end of the reply ring. Any thread may send: driver callbacks, builds, the session
 // thread. Nobody waits for room: what does not fit is kept, in order, and a thread of our own feeds
-// it in when the client has made room. What can wait is bounded by the commands in flight.
-// Thread-safe.
+// it in when the client has made room. The replies that can wait are bounded by the commands in
+// flight. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,8 @@ class Replies {
   void Send(const pb::Reply& reply, wire::Wake wake, std::string_view payload = {},
             uint32_t flags = 0, wire::BulkSpan bulk = {});
 
-  // Who waits for an answer or a completion looks without sleep for a moment: one is expected soon.
+  // A client that waits for an answer or a completion looks without sleep for a moment: one is
+  // expected soon.
   void WakeWaiter();
 
   // Called once, from any thread, when violated() has become true. Set before anything is sent.

@@ -106,7 +106,7 @@ class Session {
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
   // that is in use is the client's violation, reported by the loop's next look at violation().
   cl_int Add(uint64_t id, std::shared_ptr<Object> object);
-  // Whether Add would take the id now: asked before the driver is.
+  // CL_SUCCESS if Add would take the id now: asked before the driver is.
   cl_int CheckNew(uint64_t id);
   // False, and a violation, if the client has more in flight than it may.
   bool MayAccept();
@@ -140,7 +140,7 @@ class Session {
   // A creation that nobody waited for has failed: tells the context, and puts a failed object in
   // the place of the new one.
   void ReportFailedCreation(const char* call, uint64_t context_id, uint64_t id, cl_int status);
-  // What may be created before a limit of the session is reached.
+  // Says how much may be created before a limit of the session is reached.
   void DescribeLease(pb::Lease* lease) const;
   // An event that the client names and nobody has may be a refused command's.
   bool forgot_refused() const {

@@ -25,7 +25,7 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
                                 const std::vector<std::string>& programs = {});
 
-// Where a driver without bounds of its own keeps what it has compiled; "" if that is not known.
+// The folder of compiled programs of a driver that does not bound it; "" if that is not known.
 std::string CompileCacheFolder();
 
 // Drivers say nothing but that they have no device if they cannot read their list or write to their

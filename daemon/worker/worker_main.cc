@@ -43,7 +43,7 @@ namespace {
 
 constexpr int kHandleChannel = 3;
 constexpr int kControlSocket = 4;
-// Where the broker gives turns.
+// The pages on which the broker gives turns.
 constexpr int kTurnOrders = 5;
 constexpr int kTurnWords = 6;
 
@@ -248,7 +248,7 @@ int WorkerMain(int argc, char** argv) {
   if (status.ok()) EndProcess(0);
   const std::string message(status.message());
   Log(LogLevel::kError, "worker", message);
-  // Where a probe's snapshot would be.
+  // In place of a probe's snapshot.
   if (options.ok() && options->probe) (void)os::WriteWhole(options->snapshot_fd, message);
   if (options.ok() && !options->probe) Notice(wire::WorkerNoticeKind::kDriverError, message);
   EndProcess(1);

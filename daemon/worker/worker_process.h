@@ -43,7 +43,7 @@ os::UniqueFd HoldFolder(const std::string& folder);
 // nothing that a link in it leads to. One that could not be held (a file system without locks) goes
 // by its name.
 void RemoveHeldFolder(const std::string& folder, os::UniqueFd held);
-// Whether an absolute path of plain parts between '/', appended to a folder's, names something in
+// True if an absolute path of plain parts between '/', appended to a folder's, names something in
 // that folder. On Windows some do not, which other systems' clients may well use: `\`, `:`.
 bool IsPathInFolder(const std::string& path);
 

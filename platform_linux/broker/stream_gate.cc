@@ -151,7 +151,7 @@ ssize_t StreamGate::Receive(Way* way) {
         os::PeekFor(way->from, way->bytes.data(), size, MSG_DONTWAIT, &descriptors);
     if (there <= 0) return there;
     if (descriptors) return 0;
-    size = static_cast<size_t>(there);  // What comes after that may.
+    size = static_cast<size_t>(there);  // Frames after that may.
   }
   return ::recv(way->from, way->bytes.data(), size, MSG_DONTWAIT);
 }
@@ -222,8 +222,8 @@ void StreamGate::Serve(Stream* stream) {
   Await(stream);
 }
 
-// An end has left. What is under way is passed on as far as the other takes it now: this event
-// comes again and again, and who does not read must not keep us at it.
+// An end has left. Bytes under way are passed on as far as the other takes them now: this event
+// comes again and again, and a peer that does not read must not keep us at it.
 void StreamGate::PassLast(Stream* stream) {
   for (Way* const way : {&stream->up, &stream->down}) {
     for (int turn = 0; turn < kLastTurns; ++turn) {

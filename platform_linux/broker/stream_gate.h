@@ -9,8 +9,8 @@
 // ends a client for which gRPC's other limits do not hold: one that begins calls without end and
 // never acknowledges our settings (only then gRPC counts streams), or headers without an end.
 //
-// Owner: the ResourceListener. One thread of its own. Thread-safe. What clients send is looked at
-// for frames' headers only; whether they are right is gRPC's business.
+// Owner: the ResourceListener. One thread of its own. Thread-safe. Only the headers of clients'
+// frames are looked at; gRPC checks the rest.
 #pragma once
 
 #include <sys/types.h>
@@ -51,7 +51,7 @@ class FrameMeter {
 
   size_t skip_ = kPrefaceBytes;  // Until the next header.
   std::array<uint8_t, kHeaderBytes> header_ = {};
-  size_t header_size_ = 0;  // What is there of it.
+  size_t header_size_ = 0;  // The part of it that is there.
   int resets_ = 0;          // Of this call of Count.
   int early_calls_ = 0;     // Before the acknowledgement.
   bool acknowledged_ = false;
@@ -109,7 +109,7 @@ class StreamGate {
 
   const os::UniqueFd epoll_;
   const os::UniqueFd wake_;
-  // The thread's alone. What it does for one event does not depend on how many streams there are.
+  // The thread's alone. Its work for one event does not depend on how many streams there are.
   std::list<std::unique_ptr<Stream>> streams_;
   std::set<std::pair<int64_t, Stream*>> waiting_;  // By when they need not any more.
   double shared_left_ = 0;                         // Resets that any stream may take.

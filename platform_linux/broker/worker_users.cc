@@ -31,7 +31,8 @@ constexpr char kServiceUser[] = "sluice";
 constexpr uid_t kNobody = 65534;
 constexpr char kDefaultCacheRoot[] = "/var/cache/sluice";
 constexpr size_t kForgottenAtOnce = 256;
-constexpr char kGone[] = ".gone-";  // What is being removed begins so; no identity's name does.
+constexpr char kGone[] = ".gone-";  // The name of a folder that is being removed begins so; no
+                                    // identity's name does.
 // GPUs' device nodes belong to one of these, if not to everybody.
 constexpr const char* kDeviceGroups[] = {"render", "video"};
 
@@ -129,7 +130,7 @@ void RemoveElsewhere(std::vector<std::string> directories) {
   });
 }
 
-// Whether this user namespace has the users of tenants (user_namespaces(7), /proc/PID/uid_map).
+// True if this user namespace has the users of tenants (user_namespaces(7), /proc/PID/uid_map).
 bool HasTenantUids() {
   std::ifstream map("/proc/self/uid_map");
   uint64_t first = 0;
@@ -156,7 +157,7 @@ os::UserIdentity UserWithoutName(uid_t uid) {
   return user;
 }
 
-// `path` as a directory of `owner` alone. What is there and another's goes: of a daemon with other
+// `path` as a directory of `owner` alone. A folder that is another's goes: of a daemon with other
 // users, and whoever owned it may have left compiled code in it. The parent is the broker's, so
 // that nobody else puts anything there.
 absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) {

@@ -31,7 +31,7 @@ inline constexpr const char* kProcessCalls[] = {
     "gettimeofday", "nanosleep", "time", "timer_create", "timer_delete", "timer_getoverrun",
     "timer_gettime", "timer_settime", "timerfd_create", "timerfd_gettime", "timerfd_settime",
     "times",
-    // What it is and where it runs.
+    // The process itself and its processors.
     "capget", "getegid", "geteuid", "getgid", "getgroups", "getrandom", "getresgid", "getresuid",
     "getrlimit", "setrlimit", "getrusage", "getuid", "sysinfo", "uname"};
 
@@ -57,8 +57,8 @@ inline constexpr const char* kCacheCalls[] = {
     "truncate",  "unlink",   "unlinkat",  "utime",     "utimensat",       "utimes",
     "fgetxattr", "getxattr", "lgetxattr", "listxattr", "flistxattr",      "llistxattr"};
 
-// PoCL links each kernel with `ld`, which its compiler starts and waits for. What may be run is
-// landlock's to say (driver_files.h).
+// PoCL links each kernel with `ld`, which its compiler starts and waits for. Landlock says which
+// files may be run (driver_files.h).
 inline constexpr const char* kCompilerCalls[] = {"execve", "vfork", "fork", "wait4", "waitid"};
 
 // The gateway answers strangers.
@@ -79,7 +79,7 @@ inline constexpr const char* kRefusedCalls[] = {
     // Namespaces and rights.
     "unshare", "setns", "chroot", "capset", "setuid", "setgid", "setreuid", "setregid", "setresuid",
     "setresgid", "setfsuid", "setfsgid", "setgroups",
-    // What the kernel keeps when its maker is gone.
+    // Objects that the kernel keeps when their maker is gone.
     "shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop", "msgget",
     "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "add_key", "keyctl", "request_key",
     // Much code of the kernel's for little use.
@@ -134,7 +134,7 @@ inline constexpr const char* kDeadlyCalls[] = {"acct",
                                                "uselib",
                                                "_sysctl"};
 
-// What ioctl's second argument says it is for. UVM's numbers, NVIDIA's, have no letter.
+// The kind of device by ioctl's second argument. UVM's numbers, NVIDIA's, have no letter.
 inline constexpr uint64_t kIoctlKind = 0xff00;
 inline constexpr uint64_t kDeviceKinds[] = {
     'd',   // DRM: every Mesa and Intel driver, and compute accelerators.

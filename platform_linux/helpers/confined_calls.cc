@@ -32,7 +32,7 @@ constexpr uint64_t kRefusedClones = kNamespaces | CLONE_PARENT | CLONE_PTRACE;
 constexpr uint64_t kThread = CLONE_VM | CLONE_THREAD;
 constexpr uint64_t kSocketType = 0xf;  // Above it are SOCK_CLOEXEC and SOCK_NONBLOCK.
 
-// What a program says and asks about itself.
+// A program's calls about itself.
 constexpr int kOwnPrctls[] = {
     PR_SET_NAME,       PR_GET_NAME,       PR_SET_PDEATHSIG,    PR_GET_PDEATHSIG,    PR_GET_DUMPABLE,
     PR_SET_DUMPABLE,   PR_CAPBSET_READ,   PR_GET_NO_NEW_PRIVS, PR_SET_NO_NEW_PRIVS, PR_GET_SECCOMP,

@@ -16,7 +16,7 @@ namespace sluice::os {
 std::string Variable(const char* name);
 std::string FolderOf(const std::string& path);
 
-// What a program is made of: libraries, and what the system tells of itself.
+// The parts of a program: libraries, and what the system tells of itself.
 FileAccess LibraryFiles();
 
 // And drivers: their configuration, what they ask about the machine, device nodes.

@@ -214,7 +214,7 @@ absl::StatusOr<std::unique_ptr<ExternalMemory>> ExternalMemoryDevice::AllocateBu
   }
   uint64_t needed_bytes = 0;
   ASSIGN_OR_RETURN(uint32_t types, CreateBuffer(memory.get(), &needed_bytes));
-  // What is cleared is the buffer: it must be all of its memory.
+  // The buffer is cleared, and it must be all of its memory.
   if (needed_bytes != std::exchange(memory->allocation_bytes_, needed_bytes)) {
     ASSIGN_OR_RETURN(types, CreateBuffer(memory.get(), &needed_bytes));
   }

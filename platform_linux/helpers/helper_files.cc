@@ -15,7 +15,7 @@ constexpr const char* kNetworkFiles[] = {
     "/etc/nsswitch.conf", "/etc/protocols",       "/etc/resolv.conf",
     "/etc/services",      "/etc/ssl/openssl.cnf", "/proc/sys/net"};
 
-constexpr uint16_t kNameServers = 53;  // Where an answer is too long for UDP.
+constexpr uint16_t kNameServers = 53;  // For answers that are too long for UDP.
 // Any that is free: gRPC finds out by it whether there is IPv6.
 constexpr uint16_t kAnyPort = 0;
 

@@ -26,8 +26,8 @@ struct D3d11Shape {
   uint32_t array_layers = 1;
 };
 
-// What Direct3D reads for the first contents of one layer: nothing of it is the client's choice
-// but format and extents. All planes have the pitch of the first.
+// The first contents of one layer, which Direct3D reads: nothing of it is the client's choice but
+// format and extents. All planes have the pitch of the first.
 struct D3d11Layer {
   uint32_t row_pitch = 0;
   uint64_t bytes = 0;

@@ -65,7 +65,7 @@ class LoopbackListener final : public AdminListener {
     EventLoop::WatchId watch = 0;
   };
 
-  // Who gets this far has passed the pipe's access list.
+  // A peer that gets this far has passed the pipe's access list.
   void OnVisitor() {
     while (true) {
       absl::StatusOr<os::UniqueFd> pipe = os::AcceptLocal(pipe_.get());

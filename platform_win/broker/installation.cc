@@ -108,7 +108,7 @@ bool IsSameFile(const std::wstring& a, const std::wstring& b) {
          CSTR_EQUAL;
 }
 
-// What takes away what the programs in another folder were registered as.
+// Takes away the registrations of the programs in another folder.
 std::string RemovalAdvice(const std::string& file, const std::string& by_hand) {
   const std::string tool =
       absl::StrCat(file.substr(0, file.find_last_of("\\/") + 1), "sluicectl.exe");

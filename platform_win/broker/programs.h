@@ -21,8 +21,8 @@ inline constexpr char kDriverFile[] = "sluice_icd.dll";
 // file, and says what to do.
 absl::Status CheckPrograms(const std::string& folder, const std::vector<std::string>& names);
 
-// What to tell who has registered a driver where the system has no loader that would find it; ""
-// if it has one.
+// Advice for a person who has registered a driver where the system has no loader that would find
+// it; "" if it has one.
 std::string MissingLoader();
 
 }  // namespace sluice::broker

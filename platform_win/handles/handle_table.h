@@ -54,7 +54,7 @@ OwnedHandle DuplicateHandleHere(HANDLE handle, DWORD access = 0, bool inheritabl
 
 enum class HandleKind { kPipe, kListener, kEvent, kSection, kProcess, kFile, kGraphics };
 
-// What a descriptor stands for.
+// The handle that a descriptor stands for.
 class HandleObject {
  public:
   HandleObject(HandleKind kind, OwnedHandle handle) : kind_(kind), handle_(std::move(handle)) {}

@@ -19,7 +19,7 @@ namespace sluice::os {
 absl::StatusOr<std::string> SidOfToken(HANDLE token);
 // Of this process; "" if the system does not say.
 const std::string& OwnSid();
-// Whose what this process makes is, unless it says otherwise: its user's, or a group's that stands
+// The owner of what this process makes, unless it says otherwise: its user, or a group that stands
 // for it (administrators, if it is elevated; under Wine one of its own).
 std::string OwnDefaultOwner();
 // How much the system trusts what the token's process does (SECURITY_MANDATORY_..._RID); 0, which

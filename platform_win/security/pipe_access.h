@@ -14,28 +14,28 @@
 
 namespace sluice::os {
 
-// What a client needs of a pipe. GENERIC_WRITE would hold the right to make further instances of
-// it, which is the server's.
+// The rights that a client needs on a pipe. GENERIC_WRITE would hold the right to make further
+// instances of it, which is the server's.
 constexpr DWORD kPipeClientAccess = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES |
                                     FILE_WRITE_EA | READ_CONTROL | SYNCHRONIZE;
 
-// Whose a pipe is, or whose process would use it.
+// The owner of a pipe, or of the process that would use it.
 struct PipeUser {
   std::string sid;
   DWORD integrity = 0;  // IntegrityOfToken.
 };
-// Whether a client may believe who has a pipe: a server names handles in its clients. Anybody can
+// True if a client may believe a pipe's owner: a server names handles in its clients. Anybody can
 // make a pipe of any name that is free, that of a daemon which does not run, too. `owner` is the
 // pipe's, with the integrity of the process that made it. A process of the same user with less
 // integrity (a worker, a page of a browser) must not have power over one with more; nor could it
 // serve that one, whose process it may not open.
 bool MayServe(const PipeUser& owner, const PipeUser& client);
 
-// Who may talk through a pipe besides the system, administrators and its owner.
+// Those who may talk through a pipe besides the system, administrators and its owner.
 enum class PipeOthers {
   kNobody,
   kMonitors,   // The machine's group "Performance Monitor Users".
-  kEverybody,  // Who has logged on, sandboxed and low-integrity processes too.
+  kEverybody,  // All who have logged on, sandboxed and low-integrity processes too.
 };
 PipeOthers PipeOthersOfMode(mode_t mode);  // 0600, 0660, 0666.
 

@@ -87,7 +87,7 @@ absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
 
-// Who else than trusted ones has one of the rights; "" if nobody has.
+// Another than trusted ones who has one of the rights; "" if nobody has.
 std::string OthersWith(DWORD rights, ACL* list, bool or_own_user) {
   std::string others = list == nullptr ? "everybody" : "";
   for (DWORD i = 0; list != nullptr && i < list->AceCount; ++i) {

@@ -34,8 +34,9 @@ inline constexpr char kLoopbackTokenKey[] = "x-sluice-token";
 inline constexpr char kLoopbackProofKey[] = "x-sluice-proof";
 std::string LoopbackTokenText(const uint8_t* bytes);
 
-// What a client makes of a ticket. `flags` are the ticket's.
-inline constexpr uint32_t kTicketProves = 1;  // Who is shown half of the token proves itself.
+// A client's use of a ticket. `flags` are the ticket's.
+inline constexpr uint32_t kTicketProves = 1;  // A peer that is shown half of the token proves
+                                              // itself.
 struct LoopbackSecrets {
   std::string token;  // To show.
   std::string proof;  // To be shown; empty where no proof is to be had.
@@ -48,7 +49,7 @@ class LoopbackTokens {
   absl::StatusOr<LoopbackToken> Issue(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void Revoke(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whose token `text` is, all of it or its first half, if it is not revoked and no other
+  // The owner of the token `text`, all of it or its first half, if it is not revoked and no other
   // connection than `peer` has shown it. `peer` is what gRPC says of the connection,
   // "ipv4:127.0.0.1:50000".
   struct Admitted {

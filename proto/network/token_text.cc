@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kMinTokenLength = 16;
 
-// Whether the header that carries a token can carry this one. UTF-16 cannot be.
+// True if the header that carries a token can carry this one. UTF-16 cannot be.
 bool CanBeSent(absl::string_view token) {
   return std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }

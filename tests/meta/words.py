@@ -6,7 +6,9 @@ with What, Who, Whose, Whether or Where as its subject. A README has at most 150
 
 A sentence is prose between two full stops. Headings, tables and code are no sentences. Each item of a list stands for
 itself: its sentences count, but never together with the line before it. Code between backticks, and a link, is one word.
-Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns."""
+Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns.
+
+The rule on subjects holds for comments as well, in the rooms of COMMENTED: the others follow as they are read over."""
 import pathlib
 import re
 import sys
@@ -17,6 +19,7 @@ WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
 # "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
 SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
 CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
+COMMENTED = ("client_icd/", "daemon/worker/", "daemon/helpers/")
 WRITTEN_BY_PROGRAMS = "tests/bench/results/"
 
 
@@ -74,11 +77,41 @@ def check(path, problems):
     return count
 
 
+def comments_of(text):
+    """The comments of a C++ or proto file, each as (its first line's number, its text)."""
+    current = None
+    for number, line in enumerate(text.splitlines(), 1):
+        alone = re.match(r"\s*//\s?(.*)", line)
+        behind = None if alone else re.search(r"[;{},)]\s+//\s?(.*)", line)
+        if alone and current:
+            current[1] += " " + alone[1].strip()
+            continue
+        if current:
+            yield current
+        found = alone or behind
+        current = [number, found[1].strip()] if found else None
+    if current:
+        yield current
+
+
+def check_comments(path, problems):
+    count = 0
+    for number, block in comments_of(tree.read(path)):
+        for sentence in sentences_of(block):
+            count += 1
+            if SUBJECT.match(sentence) and "?" not in sentence and not CLAUSE.match(sentence):
+                problems.append(f"{tree.relative(path)}:{number}: a comment's subject: \"{sentence[:60]} ...\"")
+    return count
+
+
 def main():
     problems = []
     paths = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or tree.files(".md")
     count = sum(check(path, problems) for path in paths
                 if not tree.relative(path).startswith(WRITTEN_BY_PROGRAMS))
+    if not sys.argv[1:]:
+        count += sum(check_comments(path, problems) for path in tree.files(".h", ".cc", ".inc", ".proto")
+                     if tree.relative(path).startswith(COMMENTED))
     tree.finish(problems, f"{count} sentences are short and begin with their subject")
 
 

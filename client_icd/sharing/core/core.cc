@@ -29,7 +29,7 @@ static_assert(static_cast<cl_uint>(Way::kImport) == CL_SHARING_WAY_IMPORT_SLUICE
 static_assert(static_cast<cl_uint>(Way::kShadow) == CL_SHARING_WAY_SHADOW_SLUICE);
 static_assert(static_cast<cl_uint>(Way::kStaging) == CL_SHARING_WAY_STAGING_SLUICE);
 
-// What SLUICE_SHARING says.
+// The value of SLUICE_SHARING.
 std::vector<std::string> SharingWords() {
   return absl::StrSplit(os::EnvironmentVariable("SLUICE_SHARING").value_or(""), ',',
                         absl::SkipEmpty());
@@ -58,8 +58,8 @@ bool MayTake(Way way) {
 
 // Where the device works in the shared heap, staging is one copy by the native thread into memory
 // that the device uses. A shadow is no faster there but for large buffers, and the first makes the
-// worker open Vulkan (tests/bench/README.md). What lies in a device's own memory is not staged:
-// then a shadow is worth everything.
+// worker open Vulkan (tests/bench/README.md). A device's own memory is not staged if it can be
+// helped: a shadow is worth everything then.
 bool IsShadowWorthIt(const MemObject& memory, const SharedObject& shared) {
   return !memory.context().buffers_in_heap() || IsNamed(Way::kShadow) ||
          !shared.native().CanStage().ok();
@@ -92,8 +92,8 @@ cl_int RefuseObject(const SharedObject& shared, const std::string& lacking,
   return shared.rules().invalid_object;
 }
 
-// Makes the worker's memory by the best way that both sides can go. What a better way lacked is
-// logged; staging's own failure is the application's.
+// Makes the worker's memory by the best way that both sides can go. The log says what a better way
+// lacked; staging's own failure is the application's.
 cl_int MakeByBestWay(MemObject* memory, SharedObject* shared) {
   std::string lacking;
   if (MayTake(Way::kImport)) {

@@ -49,7 +49,7 @@
 //
 // A release waits for the end of its acquire, whatever queue that was in. An acquire that fails
 // late (its fetch timed out, an event of its wait list failed) leaves the object acquired: the
-// release fails too, and stores nothing. What it has taken of native objects is given back first
+// release fails too, and stores nothing. Native objects that it has taken are given back first
 // (UndoAcquire). The loss of the session is told to those that must know (EndListener).
 //
 // Thread-safe.
@@ -118,7 +118,7 @@ cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps =
 // to tell: the functions have no code for that.
 cl_int WaitForRelease(Queue& queue, Event* released, cl_event* event);
 
-// Whether such a call's command would come behind user events without a status (gates.h): what then
+// True if such a call's command would come behind user events without a status (gates.h): what then
 // waits for it in the call may be what sets them. Of arguments that will be refused, anything.
 // `behind_all`: also in a queue out of order it comes behind all before it.
 bool ComesBehindUserEvent(const SyncArguments& arguments, bool behind_all = false);

@@ -50,7 +50,7 @@ struct ExportedMemory {
   os::UniqueFd fd;
   // Of a texture: the worker takes and gives back its keyed mutex (broker/os/texture_sharing.h).
   bool keyed_mutex = false;
-  // Where the object's bytes lie in it. Pitches are of an image, 0 for a buffer.
+  // The place of the object's bytes in it. Pitches are of an image, 0 for a buffer.
   uint64_t offset = 0;
   uint64_t row_pitch = 0;
   uint64_t slice_pitch = 0;
@@ -99,19 +99,19 @@ class NativeObject {
  public:
   virtual ~NativeObject() = default;
 
-  // Any thread; constant. Who must know of the ends; null: nobody.
+  // Any thread; constant. Listens for the ends; null: nobody does.
   virtual std::shared_ptr<EndListener> end_listener() { return nullptr; }
 
   // Any thread; constant.
   virtual NativeKey key() const = 0;
   virtual NativeThread& thread() = 0;
-  // Whether the native object can be written at all: commands that would are refused if not.
+  // True if the native object can be written at all: commands that would are refused if not.
   virtual bool writable() const { return true; }
   // Of one acquire or release of this object, from the moment thread() takes it up.
   virtual absl::Duration timeout() const { return absl::Seconds(10); }
-  // Where thread() has a watch: by what the calls up to the next UseTurn say when they wait for the
-  // application. After a call that was given up no other is made until it has returned. Null: they
-  // belong to no command.
+  // If thread() has a watch: the turn by which the calls up to the next UseTurn say when they wait
+  // for the application. After a call that was given up no other is made until it has returned.
+  // Null: they belong to no command.
   virtual void UseTurn(NativeWatch::Turn*) {}
 
   // -- staging: there for almost all --

@@ -17,7 +17,8 @@
 namespace sluice::client::sharing {
 namespace {
 
-// What the worker's driver is told of: the buffer that lies in the shadow, or the memory object.
+// The object that the worker's driver is told of: the buffer that lies in the shadow, or the memory
+// object.
 Ref<MemObject> ShadowOf(const Ref<MemObject>& memory) {
   Ref<MemObject> beside = SharedOf(*memory)->shadow();
   return beside ? beside : memory;
@@ -57,7 +58,7 @@ bool AreSemaphoresWorthIt(bool for_image) {
   return for_image || SharingNames("semaphores");
 }
 
-// What is left of the descriptors. An error says why the sides have none in common.
+// The rest of the descriptors. An error says why the sides have none in common.
 absl::Status TakeSemaphores(MemObject* buffer, const pb::ShadowPlacement& placement, bool wanted,
                             std::vector<os::UniqueFd>* fds, NativeObject& native) {
   if (!wanted) return absl::UnavailableError("they are not worth their time");
@@ -118,7 +119,7 @@ absl::Status MakeBuffer(MemObject* buffer, uint64_t bytes, bool for_image, Share
   return absl::OkStatus();
 }
 
-// Whether a change of hands copies what has to be copied; else a copy must go beside it.
+// True if a change of hands copies what has to be copied; else a copy must go beside it.
 bool CopiesOnTheWay(const MemObject& memory) {
   const SharedObject& shared = *SharedOf(memory);
   return !shared.shadow() || (memory.is_image() && shared.shadow_abilities().copies_images);

@@ -5,8 +5,8 @@
 // buffer beside it, which the worker copies to and from on the device. Local sessions only: the
 // memory's descriptor goes over the handle channel.
 //
-// What only the driver can open also changes hands when it is imported without a shadow: the same
-// commands, and BeginImported and EndImported in place of the copies.
+// Memory that only the driver can open also changes hands when it is imported without a shadow: the
+// same commands, and BeginImported and EndImported in place of the copies.
 //
 //   acquire:  CopyToShadow on the native thread -> TakeShadow: the worker acquires, [to the image]
 //   release:  GiveShadow: [from the image], the worker releases -> CopyFromShadow there

@@ -53,7 +53,7 @@ class SharedRegistry final : public ContextAttachment {
   std::vector<std::weak_ptr<EndListener>> listeners_ ABSL_GUARDED_BY(mu_);
 };
 
-// What every use of the memory object looks at.
+// Every use of the memory object looks at this.
 class SharedState final : public UseGate {
  public:
   SharedState(const ApiRules& rules, bool writable) : rules_(rules), writable_(writable) {}
@@ -78,11 +78,11 @@ class SharedState final : public UseGate {
 
   // Transitions; under the registry's mutex, which the core holds.
   void SetAcquired(bool acquired) { acquired_.store(acquired, std::memory_order_release); }
-  // Whether a command may have written since the last acquire; forgets it.
+  // True if a command may have written since the last acquire; forgets it.
   bool TakeWritten() { return written_.exchange(false, std::memory_order_relaxed); }
 
-  // Where the API refuses a second memory object: the application has let go of all that have the
-  // state, and what keeps one are commands that need nothing more of it (gates.h).
+  // For APIs that refuse a second memory object: the application has released all that have the
+  // state, and only commands that need nothing more of it keep one (gates.h).
   bool EndsByItself() const ABSL_LOCKS_EXCLUDED(holders_mu_);
 
  private:
@@ -95,10 +95,10 @@ class SharedState final : public UseGate {
   std::vector<const MemObject*> holders_ ABSL_GUARDED_BY(holders_mu_);
 };
 
-// Whose turn it is with the semaphores of a shadow: a binary semaphore must not be signalled again
-// before that signal has been waited for. Each direction has one turn; it is taken when a command
-// that uses the semaphore is made and given back when both sides are known to have used it. A use
-// that fails, or of which nobody knows, keeps it: from then on that direction goes without.
+// Turns with the semaphores of a shadow: a binary semaphore must not be signalled again before
+// that signal has been waited for. Each direction has one turn; it is taken when a command that
+// uses the semaphore is made and given back when both sides are known to have used it. A use that
+// fails, or of which nobody knows, keeps it: from then on that direction goes without.
 // Thread-safe.
 class SemaphoreTurns {
  public:
@@ -113,7 +113,7 @@ class SemaphoreTurns {
   std::atomic<bool> taken_[2] = {false, false};
 };
 
-// What a worker's shadow can do beside being memory.
+// The abilities of a worker's shadow beside being memory.
 struct ShadowAbilities {
   bool copies_images = false;
   std::shared_ptr<SemaphoreTurns> semaphores = {};  // Null: there are none.
@@ -139,7 +139,7 @@ class SharedObject final : public NativeBacking {
   bool is_staged() const override { return way_ == Way::kStaging; }
   Way way() const { return way_; }
   void SetWay(Way way) { way_ = way; }  // Before the handle is given out.
-  // Whether the worker's driver uses memory that the native API uses as well, and must be told when
+  // True if the worker's driver uses memory that the native API uses as well, and must be told when
   // it changes hands: every shadow, and imports of what only a driver can open. Before the handle
   // is given out.
   bool changes_hands() const { return changes_hands_; }
@@ -163,7 +163,7 @@ class SharedObject final : public NativeBacking {
   // object's listener when its memory is not used any more.
   void LetGoAfterUse(Session& session, uint64_t memory_id) override;
 
-  // Whether no call of the native object's is under way on another thread, which is so unless one
+  // True if no call of the native object's is under way on another thread, which is so unless one
   // was given up (native_watch.h). If so, GiveBackNative must follow.
   bool TakeNative() { return !native_taken_.exchange(true, std::memory_order_acquire); }
   void GiveBackNative() { native_taken_.store(false, std::memory_order_release); }

@@ -26,7 +26,7 @@ struct Item {
   std::shared_ptr<Shadow> staging = {};  // Null if they lie in the native object's own memory.
   uint8_t* heap = nullptr;  // Staging: the worker's own bytes, if this process has them too.
 
-  // What Fetch and Store work on; null if the native object's own memory is what is copied.
+  // The bytes for Fetch and Store; null if the native object's own memory is what is copied.
   uint8_t* packed() const {
     if (staging != nullptr) return staging->data();
     return region.base() == nullptr ? heap : nullptr;
@@ -162,9 +162,9 @@ void Pass::NoteGates(const SyncArguments& arguments) {
   done_->SetGates(queue_->PassGates(std::move(gates), /*all=*/false, /*barrier=*/false));
 }
 
-// What the native work must wait for: the wait list, in an in-order queue all before, and in a
-// release the end of the acquire. Reads wait for the same. A marker without a list would wait for
-// everything in a queue that is out of order, so that there is none there.
+// The events that the native work must wait for: the wait list, in an in-order queue all before,
+// and in a release the end of the acquire. Reads wait for the same. A marker without a list would
+// wait for everything in a queue that is out of order, so that there is none there.
 cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
   bool all_read = true;
   bool acquiring = false;
@@ -324,7 +324,7 @@ void Pass::RunOn(size_t first) {
 }
 
 void Pass::Run(size_t first) {
-  // There was no thread for it in time. What was given up has its objects still.
+  // There was no thread for it in time. A call that was given up has its objects still.
   if (finished_.load(std::memory_order_acquire) && !GivenUp()) return;
   NativeThread* const here = &items_[first].shared->native().thread();
   absl::Time deadline = absl::Now() + items_[first].shared->native().timeout();
@@ -437,7 +437,7 @@ void Pass::Report(cl_int status, const char* reason) {
 void Pass::Finish(cl_int status) {
   if (turn_ != nullptr && !turn_->End()) return;
   if (finished_.exchange(true, std::memory_order_acq_rel)) return;
-  // What was posted keeps the objects and the queue until its own end; from then on the
+  // A job that was posted keeps the objects and the queue until its own end; from then on the
   // application's last release must be the last, since it counts the native object's references and
   // the context's.
   items_.clear();

@@ -13,7 +13,7 @@
 
 namespace sluice::client::sharing {
 
-// Whether SLUICE_SHARING names this: a way, or for tests how a shadow is worked with: `shader`
+// True if SLUICE_SHARING names this: a way, or for tests how a shadow is worked with: `shader`
 // (copies by shaders also on a CPU, where they are slow), `no-shader`, `semaphores` (of buffers
 // too), `no-semaphores`.
 bool SharingNames(std::string_view word);

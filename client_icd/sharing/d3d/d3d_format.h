@@ -40,7 +40,7 @@ struct D3dExtent {
 // Nothing if the resource has no such subresource.
 std::optional<D3dExtent> ExtentOf(const D3dShape& shape, uint32_t subresource);
 
-// Where a plane of a Direct3D 9 surface lies in the surface's memory as it is locked.
+// The place of a plane in a Direct3D 9 surface's memory as it is locked.
 struct D3d9Plane {
   cl_image_format format = {};
   uint32_t divisor = 1;          // Of the surface's width and height.

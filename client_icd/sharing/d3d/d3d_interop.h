@@ -77,8 +77,8 @@ class D3dThread final : public NativeThread {
   JobThread letting_go_{"sluice-d3d-end"};
 };
 
-// What a context keeps that was created for an API of Direct3D's (Context::AddInterop): the base of
-// each adapter's own.
+// The state of a context that was created for an API of Direct3D's (Context::AddInterop): the base
+// of each adapter's own.
 class D3dInterop {
  public:
   D3dInterop(bool user_sync, bool callers_only)

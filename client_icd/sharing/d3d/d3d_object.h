@@ -29,7 +29,7 @@
 
 namespace sluice::client::sharing {
 
-// What an OpenCL memory object was made from.
+// The native object that an OpenCL memory object was made from.
 template <typename T>
 struct D3dSubresource {
   os::ComPtr<typename T::Resource> resource;
@@ -175,7 +175,7 @@ class D3dObject final : public NativeObject {
     return CL_SUCCESS;
   }
 
-  // Whether any texture on the device could be opened by the worker's driver.
+  // True if any texture on the device could be opened by the worker's driver.
   absl::Status CheckCanShare() const {
     switch (subresource_.shape.kind) {
       case D3dShape::Kind::kTexture2d:

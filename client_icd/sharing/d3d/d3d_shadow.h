@@ -46,7 +46,7 @@ class ShadowMutex {
   bool lost_ = false;
 };
 
-// What a texture that was made to be shared is handed over as.
+// The form in which a texture that was made to be shared is handed over.
 absl::StatusOr<ExportedMemory> ExportTexture(IUnknown* texture, bool keyed_mutex);
 
 }  // namespace sluice::client::sharing

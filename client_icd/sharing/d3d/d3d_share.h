@@ -87,7 +87,7 @@ cl_int GetD3dDevices(cl_platform_id platform_handle, cl_uint source, void* objec
   if (source != kTokens.device_source && source != kTokens.adapter_source) return CL_INVALID_VALUE;
   if (set != kTokens.preferred_devices && set != kTokens.all_devices) return CL_INVALID_VALUE;
   CL_RETURN_IF_ERROR(CheckDeviceList(num_entries, devices, num_devices));
-  // What is no Direct3D object of that kind has no devices.
+  // A pointer that is no Direct3D object of that kind has no devices.
   const auto unknown = static_cast<IUnknown*>(object);
   const bool is_device = source == kTokens.device_source;
   const std::optional<AdapterLuid> luid =

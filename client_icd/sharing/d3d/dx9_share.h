@@ -30,7 +30,7 @@ struct Dx9Adapter {
   static std::optional<Dx9Adapter> Of(cl_dx9_media_adapter_type_khr type, IUnknown* object);
 
   std::optional<AdapterLuid> luid() const;
-  // Whether several threads may use it.
+  // True if several threads may use it.
   bool is_multithreaded() const;
 };
 

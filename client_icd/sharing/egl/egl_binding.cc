@@ -28,10 +28,10 @@ std::vector<Attributes> VersionCandidates(EGLenum api) {
            EGL_CONTEXT_OPENGL_PROFILE_MASK, EGL_CONTEXT_OPENGL_CORE_PROFILE_BIT}};
 }
 
-// What a share group must have in common: EGL_BAD_MATCH if the reset notification behaviours of the
-// context and of share_context differ (EGL 1.5, section 3.7.1.5), or what EGL_KHR_create_context_
-// no_error adds. The application's cannot be asked for, so each is tried. An EGL without such an
-// attribute refuses it.
+// Attributes that a share group must have in common: EGL_BAD_MATCH if the reset notification
+// behaviours of the context and of share_context differ (EGL 1.5, section 3.7.1.5), or what
+// EGL_KHR_create_context_ no_error adds. The application's cannot be asked for, so each is tried.
+// An EGL without such an attribute refuses it.
 std::vector<Attributes> GroupCandidates() {
   return {{},
           {EGL_CONTEXT_OPENGL_RESET_NOTIFICATION_STRATEGY, EGL_LOSE_CONTEXT_ON_RESET,

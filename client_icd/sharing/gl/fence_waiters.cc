@@ -100,7 +100,7 @@ void FenceWaiters::MakeNow() {
     looker_ = std::make_shared<Waiter>();
     both = {waiters_.back(), looker_};
   }
-  // What cannot be made now may be by the first fence.
+  // Contexts that cannot be made now may be by the first fence.
   std::vector<std::shared_ptr<absl::Notification>> made;
   for (const std::shared_ptr<Waiter>& waiter : both) {
     const auto done = std::make_shared<absl::Notification>();

@@ -14,7 +14,7 @@
 // turn, which references nothing: a fence of ours behind it is looked at once it is deleted
 // (gl_event.cc).
 //
-// Where a new context waits for the GPU (GlCaps::new_contexts_wait), that would be a wait as well:
+// If a new context waits for the GPU (GlCaps::new_contexts_wait), that would be a wait as well:
 // there one thread that waits and the one that looks are made with the share, and no more.
 //
 // At the process's exit no wait begins any more, and the exit waits for those that have begun, but
@@ -94,7 +94,7 @@ class FenceWaiters {
   cl_int StartLooking(Fence fence);
   static void LookAtAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker);
 
-  const GlContextRef ref_;  // What the waiters' contexts share with.
+  const GlContextRef ref_;  // The context with which the waiters' contexts share.
   absl::Mutex mu_;
   size_t max_waiters_ ABSL_GUARDED_BY(mu_) = kMaxWaiters;
   std::vector<std::shared_ptr<Waiter>> waiters_ ABSL_GUARDED_BY(mu_);

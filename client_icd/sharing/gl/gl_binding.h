@@ -26,7 +26,7 @@
 
 namespace sluice::client::sharing {
 
-// What the application named in its context properties.
+// The GL context that the application named in its context properties.
 struct GlContextRef {
   enum class Kind { kNone, kEgl, kGlx, kWgl };
   Kind kind = Kind::kNone;
@@ -65,7 +65,7 @@ class GlBinding {
   // Any thread, once there is a context: names it, for others in its share group. It is ours, and
   // is there for as long as this is.
   virtual GlContextRef Sibling() const = 0;
-  // Whether its GL's memory objects are imported by descriptor, as the worker's are exported.
+  // True if its GL's memory objects are imported by descriptor, as the worker's are exported.
   virtual bool ImportsDescriptors() const = 0;
   // False if this is an EGL whose display says that the image is none of its own.
   virtual bool IsImage(void* image) const = 0;

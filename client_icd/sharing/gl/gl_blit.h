@@ -17,7 +17,7 @@ class GlBlit {
   void Write(GlContexts& contexts, const GlDescription& about, GLuint buffer, GLuint framebuffer);
   void Drop(const GlFunctions& gl);
 
-  // Where elements of the format are in a framebuffer.
+  // The attachment of elements of the format in a framebuffer.
   static GLenum AttachmentOf(const GlFormat& format);
 
  private:

@@ -22,7 +22,7 @@ struct Element {
   const char* layout;
   const char* type;
   const char* from_texel;  // Of imageLoad's four components.
-  const char* to_texel;    // What is behind an element for imageStore.
+  const char* to_texel;    // The components behind an element for imageStore.
 };
 constexpr Element kElements[] = {
     {GL_R32UI, "r32ui", "uint", ".x", ", 0u, 0u, 0u"},

@@ -18,7 +18,7 @@ struct GlFormat {
   // How glGetTexImage, glReadPixels and glTexSubImage* are told to move elements as they are.
   GLenum transfer_format;
   GLenum transfer_type;
-  cl_image_format cl;    // What the application is told.
+  cl_image_format cl;    // The application's view of it.
   size_t element_bytes;  // Of worker_cl().
 
   // Of the worker's image. A CL_DEPTH_STENCIL image "can only be created using the
@@ -34,7 +34,7 @@ struct GlFormat {
 // Null if the table has no such internal format.
 const GlFormat* FindGlFormat(GLenum internal_format);
 
-// What a driver allocated for a texture that was asked for by an unsized name (GL_RGBA).
+// The format that a driver allocated for a texture that was asked for by an unsized name (GL_RGBA).
 struct GlComponents {
   GLenum type = 0;  // Of the first component: GL_UNSIGNED_NORMALIZED, ...
   GLint red = 0, green = 0, blue = 0, alpha = 0;

@@ -55,8 +55,8 @@ class GlHolding {
   virtual size_t packed_room() const { return about_.bytes; }
   // The object's contents to the beginning of a buffer, tightly packed. Enqueued, not finished.
   virtual cl_int Pack(GlContexts& contexts, GLuint buffer) = 0;
-  // What Pack left in the buffer to packed bytes. True for `packs_exactly` if they are those
-  // already, and Unpack takes them so.
+  // The buffer's contents as Pack left them, to packed bytes. True for `packs_exactly` if they are
+  // those already, and Unpack takes them so.
   virtual bool packs_exactly() const { return true; }
   virtual void Narrow(const uint8_t* packed_in_buffer, uint8_t* packed);
   // Packed bytes to what Unpack finds in its buffer, and how many those are. After a Narrow.

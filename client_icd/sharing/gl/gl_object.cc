@@ -29,7 +29,7 @@ GlObject::~GlObject() {
   });
 }
 
-// What must be narrowed on the way is narrowed by the CPU.
+// Elements that must be narrowed on the way are narrowed by the CPU.
 bool GlObject::CanShadow() const {
   return GlShadow::IsPossible(share_->caps()) && holding_->packs_exactly();
 }

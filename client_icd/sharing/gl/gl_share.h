@@ -9,8 +9,8 @@
 // An object of the application is held by a binding point of ours, never by its name, which the
 // application may delete and use again: a texture by a texture unit (of each target there is one
 // per unit; when a context's units are taken another context is made), a buffer and a renderbuffer
-// by a vertex array or framebuffer object (gl_object.h). What is bound in a context outlives its
-// name.
+// by a vertex array or framebuffer object (gl_object.h). An object that is bound in a context
+// outlives its name.
 //
 // Nothing waits without a bound: GPU work is waited for by fences, with a deadline.
 #pragma once
@@ -44,7 +44,7 @@ class FenceWaiters;
 class GlCopier;
 class GlShadow;
 
-// What the contexts can do beyond the least; constant.
+// The abilities of the contexts beyond the least; constant.
 struct GlCaps {
   GlVersion version;
   bool core_profile = false;

@@ -501,7 +501,7 @@ cl_int HoldGlTexture(GlContexts& contexts, GLenum target, GLint level, GLuint na
   cl_int status = Bind(contexts, unit->target, name);
   if (status == CL_SUCCESS) status = HoldBound(contexts, *unit, about, 0, out);
   if (status != CL_SUCCESS) contexts.ReturnUnit(*unit);
-  contexts.TakeError(CL_SUCCESS);  // What a refused texture left behind.
+  contexts.TakeError(CL_SUCCESS);  // The error that a refused texture left behind.
   return status;
 }
 

@@ -94,7 +94,7 @@ class ABSL_SCOPED_LOCKABLE ErrorGuard {
     application_handler.store(glx_.SetErrorHandler(&OnError), std::memory_order_relaxed);
   }
   ~ErrorGuard() ABSL_UNLOCK_FUNCTION() {
-    glx_.Sync(display_, 0);  // What is on its way arrives while the handler is ours.
+    glx_.Sync(display_, 0);  // Errors on their way arrive while the handler is ours.
     const GlxApi::ErrorHandler mine =
         glx_.SetErrorHandler(application_handler.load(std::memory_order_relaxed));
     // The application put another one in the meantime: that one stays.

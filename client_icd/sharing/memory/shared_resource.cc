@@ -96,7 +96,8 @@ class Turn : public EndListener, public std::enable_shared_from_this<Turn> {
   }
 
  private:
-  // What an application forgot to release is released; nobody is told that it is good.
+  // A resource that an application forgot to release is released; nobody is told that its contents
+  // are good.
   void Abandon() {
     if (!used_.load()) return;
     thread_.Post([self = shared_from_this()] { self->Release(SLUICE_CONTENTS_INDETERMINATE); });
@@ -252,7 +253,7 @@ class SharedResourceObject : public NativeObject {
   ExportedMemory memory_;   // From Open to Export or MakeShadow, which takes it.
 };
 
-// What a plane of a format that OpenCL has no name for is to OpenCL. Fourccs as in drm_fourcc.h.
+// OpenCL's format for a plane of a format that OpenCL has no name for. Fourccs as in drm_fourcc.h.
 struct PlaneFormat {
   uint32_t fourcc;
   cl_image_format planes[3];

@@ -14,8 +14,8 @@
 namespace sluice::worker {
 namespace {
 
-// What a driver's callback may touch. A context's lives for ever, since a driver may call late; a
-// memory object's goes with its one call.
+// All that a driver's callback may touch. A context's lives for ever, since a driver may call late;
+// a memory object's goes with its one call.
 struct Watcher {
   Session* session;
   uint64_t id;
@@ -187,7 +187,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
     for (const auto& watched : queue->context->watched) {
       if (auto memory = watched.lock()) KeepUntilAllEnded(session, queue, std::move(memory));
     }
-    // What its commands carry is kept until they have ended.
+    // Memory that its commands carry is kept until they have ended.
     if (queue->Mark(session) != CL_SUCCESS) cl().clFinish(queue->handle.get());
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
     session.Forget(queue.get());

@@ -41,7 +41,7 @@ HandlerResult HandleEnqueueMarker(Session& session, const pb::EnqueueMarker& cmd
 HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& cmd, Call&) {
   Enqueuer enqueue(session, cmd.on(), Enqueuer::Zeros::kOwed);
   if (!enqueue.ok()) return enqueue.answer();
-  // What comes later waits for the barriers before this one in any case.
+  // Later commands wait for the barriers before this one in any case.
   if (enqueue.HasWaited() && enqueue.MayRunByList()) return enqueue.RunByList();
   enqueue.SetAfterAll();
   QueueObject& barred = enqueue.queue();

@@ -49,7 +49,7 @@ cl_int ZeroImage(const MemoryObject& memory, const cl_image_desc& desc) {
   const cl_uint zeros[4] = {};
   const size_t origin[3] = {0, 0, 0};
   const cl_command_queue queue = memory.context->own_queue.get();
-  memory.context->zeros.untold = true;  // Who comes next waits for it.
+  memory.context->zeros.untold = true;  // The next command waits for it.
   return cl().clEnqueueFillImage(queue, memory.handle.get(), zeros, origin, wire::ExtentOf(desc).v,
                                  0, nullptr, nullptr);
 }

@@ -69,8 +69,8 @@ cl_device_id DeviceOfKernel(Session& session, const pb::GetInfo& cmd) {
   return kernel == nullptr ? nullptr : DeviceOf(session, cmd, kernel->program.get());
 }
 
-// Who has the binaries may make programs of them later, when the driver may know no more what their
-// kernels take.
+// A client that has the binaries may make programs of them later, when the driver may no longer
+// know the arguments of their kernels.
 void RecordArguments(Session& session, const ProgramObject& program, std::string_view binaries,
                      const std::vector<size_t>& lengths) {
   const ScopedOwnQuestions own_questions;  // Of a program that may be a library.

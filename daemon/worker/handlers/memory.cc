@@ -448,7 +448,7 @@ HandlerResult HandleEnqueueUnmapShared(Session& session, const pb::EnqueueUnmapS
   if (map == memory->maps.end()) return CL_INVALID_VALUE;
   void* const pointer = map->second;
   memory->maps.erase(map);
-  // What the driver does not know ends in its turn.
+  // A mapping that the driver does not know ends in its turn.
   if (pointer == nullptr) return enqueue.RunWithoutWork();
   return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                          cl_event* event) {

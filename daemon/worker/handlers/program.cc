@@ -25,7 +25,7 @@ bool FindDevices(Session& session, const ContextObject& context,
   return true;
 }
 
-// What a compilation or a link takes in; null also if it is another context's.
+// An input of a compilation or a link; null also if it is another context's.
 std::shared_ptr<ProgramObject> FindInput(Session& session, const ContextObject& context,
                                          uint64_t id) {
   auto program = session.objects().Find<ProgramObject>(id);
@@ -91,8 +91,8 @@ void SendAnswer(Session& session, uint64_t sequence, cl_int status, const Progra
   session.replies().Send(reply, wire::Wake::kUrgent);
 }
 
-// What the client is told of a build that was given up: as of one that failed, with the reason in
-// the log. The driver is still at it, and is not asked.
+// The answer to a build that was given up: that of one that failed, with the reason in the log. The
+// driver is still at it, and is not asked.
 void SendGivenUp(Session& session, uint64_t sequence, cl_int status, const Devices& devices,
                  const std::string& why) {
   pb::Reply reply;

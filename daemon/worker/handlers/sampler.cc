@@ -4,7 +4,7 @@
 namespace sluice::worker {
 namespace {
 
-// What a property that is not named has (section 5.7.1).
+// The values of properties that are not named (section 5.7.1).
 constexpr cl_bool kNormalized = CL_TRUE;
 constexpr cl_addressing_mode kAddressing = CL_ADDRESS_CLAMP;
 constexpr cl_filter_mode kFilter = CL_FILTER_NEAREST;

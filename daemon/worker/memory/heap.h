@@ -31,7 +31,7 @@ struct HeapSpan {
 
 class Heap {
  public:
-  // What becomes of freed memory: zeroed, as Allocate promises, or kept as it is, pages and bytes.
+  // The state of freed memory: zeroed, as Allocate promises, or kept as it is, pages and bytes.
   enum class Freed { kZeroed, kKept };
 
   // `handle_channel` is where segments are announced; it stays the caller's. Segments are numbered

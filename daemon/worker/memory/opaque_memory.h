@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers of the driver's in memory of its device that an opaque descriptor stands for
-// (cl_khr_external_memory_opaque_fd): shadows of the worker's making, and what the client hands
-// over. Whose memory it is, UUIDs say; nothing else about it can be seen from outside of the
+// (cl_khr_external_memory_opaque_fd): shadows of the worker's making, and what the client
+// hands over. UUIDs name its owner; nothing else about it can be seen from outside of the
 // driver.
 //
 // Session thread only.
@@ -19,7 +19,7 @@
 
 namespace sluice::worker {
 
-// What imports such memory: a device's driver.
+// The driver of a device that imports such memory.
 struct OpaqueImporter {
   cl_device_id device = nullptr;
   os::DeviceUuid device_uuid = {};

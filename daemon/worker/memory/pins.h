@@ -5,7 +5,7 @@
 // memory; it need not be mapped. A driver that does not pin by that does no harm.
 //
 // Whole segments only, before anything else of the driver's lies in them: a buffer over a part
-// would be all that a later registration of the whole pins. What is pinned must keep its pages: it
+// would be all that a later registration of the whole pins. Pinned memory must keep its pages: it
 // is never given back to the kernel (Heap::Freed::kKept).
 //
 // One registration serves all contexts of a platform, and keeps the context it was made with.

@@ -3,8 +3,8 @@
 // Vulkan, imported by the driver's OpenCL (cl_khr_external_semaphore_opaque_fd), and by the
 // client's graphics API from the descriptors that Export gives.
 //
-// Owned by the shadow's MemoryObject. Nothing here waits. Whether a semaphore is signalled is the
-// client's business: one that lies about it holds up the work of its own session, whose worker the
+// Owned by the shadow's MemoryObject. Nothing here waits. The client is responsible for the state
+// of a semaphore: one that lies about it holds up the work of its own session, whose worker the
 // broker ends.
 #pragma once
 
@@ -55,7 +55,7 @@ class ShadowSemaphores {
   One to_client_;
 };
 
-// What makes a semaphore in place of Vulkan: gives a function that exports it. The drivers of test
+// Makes a semaphore in place of Vulkan, and gives a function that exports it. The drivers of test
 // machines export none.
 using SemaphoreMaker = std::function<absl::StatusOr<std::function<absl::StatusOr<os::UniqueFd>()>>(
     const os::ExternalMemoryDevice& device)>;

@@ -16,9 +16,9 @@ namespace {
 // More than the largest vector type needs, and what drivers ask of memory that it works in.
 constexpr uintptr_t kHostAlignment = 128;
 
-// The devices that were opened, by the UUID that was asked for; none for the one on the CPU. What
-// could not be opened is not tried again for every object that the client shares: drivers take
-// long to say so, and do not change while the process lives.
+// The devices that were opened, by the UUID that was asked for; none for the one on the CPU. A
+// device that could not be opened is not tried again for every object that the client shares:
+// drivers take long to say so, and do not change while the process lives.
 absl::StatusOr<std::shared_ptr<os::ExternalMemoryDevice>> DeviceFor(
     const std::optional<os::DeviceUuid>& uuid) {
   struct Opened {

@@ -44,7 +44,7 @@ namespace sluice::worker {
 class Pins;
 class Replies;
 
-// What is to be moved. Packed bytes are the region's rows, one after the other.
+// A transfer as the handler plans it. Packed bytes are the region's rows, one after the other.
 struct TransferPlan {
   enum class Kind { kLinear, kRect, kImage };
   bool is_write = false;
@@ -58,10 +58,10 @@ struct TransferPlan {
   size_t slice_pitch = 0;
   uint64_t row_bytes = 0;  // Packed bytes of one row of the region: kRect, kImage.
   uint64_t event_id = 0;
-  // Where chunks are enqueued: the context's own, or if the times are wanted its timed one.
+  // The queue of the chunks: the context's own, or if the times are wanted its timed one.
   cl_command_queue queue = nullptr;
   bool profiling = false;
-  CommandShare share;  // What is no longer in flight when it has ended.
+  CommandShare share;  // Counted as in flight until it has ended.
 };
 
 // The slice pitch of tightly packed rows, as clEnqueueReadImage wants it: 0 for images without
@@ -72,7 +72,7 @@ size_t HostSlicePitch(const MemoryObject& image, size_t row_bytes, size_t rows);
 // not every driver survives it.
 bool IsInImage(const MemoryObject& image, const wire::Size3& origin, const wire::Size3& region);
 
-// What others keep of a transfer.
+// The part of a transfer that others keep.
 struct TransferEnd {
   UniqueCl<cl_event> done;          // The user event that stands for it.
   std::atomic<bool> ended = false;  // Nothing needs to wait for it any more. Release in End.

@@ -48,7 +48,8 @@ void ArgumentRecords::Note(std::string_view binary, const pb::ProgramRecord& rec
   if (is_new && !directory_.empty()) Write(key, record);
 }
 
-// Under another name first: a reader sees all of it or nothing. What cannot be written is not kept.
+// Under another name first: a reader sees all of it or nothing. A record that cannot be written is
+// not kept.
 void ArgumentRecords::Write(const std::string& key, const pb::ProgramRecord& record) {
   std::error_code error;
   if (!std::exchange(prepared_, true)) {

@@ -8,7 +8,7 @@
 // Trust: the directory is one identity's alone (the broker gives none otherwise), so that a record
 // can mislead only whoever could have written it: the kinds of arguments decide what this worker
 // hands to its own driver, in its own process. The hash is not a cryptographic one for that reason.
-// What is read is bounded and must parse. Session thread only.
+// A record that is read is bounded and must parse. Session thread only.
 #pragma once
 
 #include <map>

@@ -38,7 +38,7 @@ bool BeginsPath(const std::string& text, size_t at) {
   return at == 0 || absl::StrContains(" \t\"'=I", std::string(1, text[at - 1]));
 }
 
-// Whether there are quotes around [begin, end) that are none of the value's own.
+// True if there are quotes around [begin, end) that are none of the value's own.
 bool StandsInQuotes(const std::string& text, size_t begin, size_t end) {
   if (begin == 0 || end == text.size() || text[begin - 1] != text[end]) return false;
   return (text[end] == '"' || text[end] == '\'') && (begin < 2 || text[begin - 2] != '\\');

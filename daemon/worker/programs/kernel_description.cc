@@ -101,7 +101,8 @@ void DescribeArg(cl_kernel kernel, cl_uint index, pb::KernelArgDescription* out)
   out->set_kind(KindOf(kernel, index, *out));
 }
 
-// What the driver does not say; clGetKernelArgInfo answers as the driver does all the same.
+// Only the part that the driver does not say; clGetKernelArgInfo answers as the driver does all the
+// same.
 void FillFromRecord(const pb::KernelDescription& known, pb::KernelDescription* out) {
   for (int i = 0; i < out->args_size(); ++i) {
     if (out->args(i).kind() != pb::KernelArgDescription::UNKNOWN) continue;

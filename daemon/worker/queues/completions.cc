@@ -432,7 +432,7 @@ std::pair<Completions::PendingRef, cl_int> Completions::NewestEnded(const Pendin
   }
   if (ended == 0) return {oldest, status};
   absl::MutexLock lock(&mu_);
-  // What Poll does before a step is done for it alone.
+  // Poll looks at a step by itself, and sweeps before it.
   const PendingRef before_step = lane->LastBeforeStep(ended);
   if (before_step != nullptr) return {before_step, kNotRead};
   return {newest.pending, newest.status};

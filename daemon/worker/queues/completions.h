@@ -59,7 +59,7 @@ struct EventTimes {
   uint64_t complete = 0;
 };
 
-// Where a completion stands among those of its queue. (No member of Completions: as a default
+// The place of a completion among those of its queue. (No member of Completions: as a default
 // argument there it would be incomplete for GCC.)
 struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
@@ -70,7 +70,7 @@ struct CompletionOrder {
   bool ends_with_later = false;
   // Nothing but the device is awaited, as far as is known (turn_gate.h).
   bool can_run = false;
-  CommandShare share = {};  // What is no longer in flight when it has ended.
+  CommandShare share = {};  // Counted as in flight until it has ended.
 };
 
 class Completions {
@@ -83,7 +83,7 @@ class Completions {
 
   static LaneRef MakeLane(bool in_order);
 
-  // Where to count those that can run. Before the first command; outlives this.
+  // The counter of those that can run. Before the first command; outlives this.
   void set_running(std::atomic<uint32_t>* running) { running_word_ = running; }
 
   // From now on events are looked after by Poll.
@@ -145,7 +145,7 @@ class Completions {
   void LeaveBehind(const Carried& carried);
   // Up to `end`, if that is still in the list; null: all.
   void Sweep(bool only_failed, const Pending* end);
-  // What ended before a command ends has been told before it.
+  // Reports all that ended before that command.
   void TellEndedBefore(const Pending* end);
 
   Replies* const replies_;
@@ -161,7 +161,7 @@ class Completions {
   std::atomic<uint32_t>* running_word_ = nullptr;
   size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
   Pending* poll_next_ ABSL_GUARDED_BY(mu_) =
-      nullptr;  // Where Poll goes on; null: behind the oldest.
+      nullptr;  // Poll goes on here; null: behind the oldest.
 };
 
 // Of an event; the driver's error if it does not say.

@@ -75,7 +75,7 @@ class EndForecast {
   }
 
  private:
-  // Who waits for less looks without sleep.
+  // Shorter waits look without sleep.
   static constexpr int64_t kShortestNs = 200'000;
   static constexpr int64_t kMarginNs = 150'000;
   static constexpr int64_t kWakeUpMarginNs = 80'000;

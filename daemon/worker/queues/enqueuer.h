@@ -24,7 +24,7 @@ namespace sluice::worker {
 
 class Enqueuer {
  public:
-  // Whether new memory of the context that has not been filled (zero_fill.h) is filled before the
+  // kPaid: new memory of the context that has not been filled (zero_fill.h) is filled before the
   // command. kOwed: it touches no memory, or the handler calls PayOrReplaceZeros.
   enum class Zeros { kPaid, kOwed };
   Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros = Zeros::kPaid);
@@ -82,7 +82,7 @@ class Enqueuer {
                              std::function<cl_int(cl_int ended)> last);
 
   // A command that waits for its list and for barriers, whatever the driver's markers wait for, and
-  // then does the steps (own_commands.h). Where MayRunByList: queues out of order.
+  // then does the steps (own_commands.h). Only if MayRunByList: queues out of order.
   HandlerResult RunByList(OwnCommand::Steps steps = {});
   bool MayRunByList() const;
   // Nothing is to be done but to wait.
@@ -108,7 +108,7 @@ class Enqueuer {
   // All of the wait list has completed, but only the driver can tell the times of the command: it
   // is given a list of something that has ended.
   void WaitForTheEnded();
-  // What comes next in the queue waits for what makes memory defined in others.
+  // The next commands of the queue wait for those of others that make memory defined.
   cl_int WaitForDefinedMemory();
   // Of what it waits for, and what waits for it (guards.h).
   void CollectGuards(EventObject* event);

@@ -22,7 +22,7 @@ namespace sluice::worker {
 
 class QueueInFlight;
 
-// What ends with one command: itself, and the untracked ones before it. Movable; ends once.
+// The commands that end with one: itself, and the untracked ones before it. Movable; ends once.
 class CommandShare {
  public:
   CommandShare() = default;

@@ -66,7 +66,7 @@ cl_int InOrderQueue::EnqueueBarrier(Session& session, WaitList* list) {
 void InOrderQueue::AddGuardsTo(Guards* guards) {
   guards_.DropLifted();
   if (guards_.empty()) return;
-  // What has failed by one of several user events holds nothing back for the others.
+  // A command that has failed by one of several user events no longer waits for the others.
   const bool pending = transfer_ != nullptr
                            ? TransferIsUnderWay()
                            : last_event_ && StatusOf(last_event_.get()) > CL_COMPLETE;
@@ -76,7 +76,7 @@ void InOrderQueue::AddGuardsTo(Guards* guards) {
 
 bool InOrderQueue::MayLeaveUnmarked(bool carries) const {
   if (carries && unmarked_carried_.size() >= kMostUnmarkedPayloads) return false;
-  // What may fail by a user event is looked after one by one.
+  // Commands that may fail by a user event are watched one by one.
   return !held_ && guards_.empty();
 }
 

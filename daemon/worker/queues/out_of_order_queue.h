@@ -28,7 +28,7 @@ class OutOfOrderQueue final : public QueueObject {
   cl_int EnqueueBarrier(Session& session, WaitList* list) override;
   void AddGuardsTo(Guards*) override {}  // For one command at most, the barrier.
 
-  // What ends after it says nothing of it: each has an event.
+  // The end of a later command says nothing of it: each has an event.
   bool MayLeaveUnmarked(bool) const override { return false; }
   void LeaveUnmarked(std::unique_ptr<Carried>) override {}
   std::unique_ptr<Carried> CollectUnmarked(std::unique_ptr<Carried> carried) override {

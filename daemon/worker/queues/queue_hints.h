@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cl_khr_priority_hints and cl_khr_throttle_hints where the driver has them not. What they mean
-// here (the extensions leave it to the implementation):
+// cl_khr_priority_hints and cl_khr_throttle_hints where the driver has them not. Their meaning here
+// (the extensions leave it to the implementation):
 //
 //   priority, within the session:  queues are flushed from high to low when the ring runs dry, so
 //       that of commands enqueued together a driver that begins work at the flush sees high ones
@@ -50,7 +50,7 @@ class SessionHints {
   int queues_ = 0;
   int low_priority_ = 0;
   int low_throttle_ = 0;
-  bool nice_ = false;  // What has been applied.
+  bool nice_ = false;  // The state that has been applied.
   bool clamped_ = false;
 };
 

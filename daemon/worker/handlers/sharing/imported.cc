@@ -188,7 +188,7 @@ HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
-// Whether the memory can be the context's device's at all.
+// True if the memory can be the context's device's at all.
 absl::Status CheckOpaque(const OpaqueImporter& importer, const pb::CreateImportedBuffer& cmd,
                          int fd) {
   const pb::ImportedMemory& memory = cmd.memory();

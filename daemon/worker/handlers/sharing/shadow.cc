@@ -100,8 +100,8 @@ cl_int EnqueueRelease(const HandOver& what, cl_command_queue queue, cl_event* en
   return what.memory->semaphores->EnqueueSignal(queue);
 }
 
-// What was enqueued is given to the device also if the rest fails: a wait that is made when the
-// client has let go of its semaphore would be one for ever.
+// Enqueued commands are flushed also if the rest fails: a wait that begins after the client has
+// released its semaphore would never end.
 template <typename Enqueue>
 cl_int Tell(const HandOver& what, Enqueue enqueue, cl_event* ended) {
   const cl_command_queue queue = what.memory->context->own_queue.get();
@@ -144,7 +144,7 @@ void GiveBack(Completions* completions, const std::shared_ptr<MemoryObject>& mem
                     {});
 }
 
-// What happens when the command that takes or gives has ended.
+// Runs when the command that takes or gives has ended.
 std::function<cl_int(cl_int)> AtEnd(Session& session, const HandOver& what,
                                     std::shared_ptr<ChangeOfHands::Taking> taking) {
   return [completions = &session.completions(), memory = what.memory,
