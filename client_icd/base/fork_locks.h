@@ -29,7 +29,7 @@ class ForkLocks {
     }
     held_.push_back(mu);
   }
-  void LetGo() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  void Release() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     for (; !held_.empty(); held_.pop_back()) held_.back()->Unlock();
   }
   // Threads that wait for a lock in the parent are not there: it must not pass to them.

@@ -20,7 +20,7 @@ class HomeThread {
   HomeThread() : number_(os::ThisThreadNumber()) {}
 
   // The calling thread is it from now on, also for what was left before.
-  void ComeHere() { number_.store(os::ThisThreadNumber(), std::memory_order_relaxed); }
+  void BindToThisThread() { number_.store(os::ThisThreadNumber(), std::memory_order_relaxed); }
 
   // Never done, nor let go of, if that thread makes no call any more.
   static void Leave(std::shared_ptr<const HomeThread> home, Errand errand);

@@ -38,7 +38,7 @@ class NativeBacking {
   // Its bytes travel by staging.
   virtual bool is_staged() const = 0;
   // For the memory object's destructor, before it is released on the wire.
-  virtual void LetGoAfterUse(Session& session, uint64_t memory_id) = 0;
+  virtual void ReleaseAfterUse(Session& session, uint64_t memory_id) = 0;
 };
 
 }  // namespace sluice::client

@@ -14,7 +14,7 @@
 #include "client_icd/objects/extensions.h"
 #include "client_icd/objects/queue.h"
 #include "client_icd/session/info.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 namespace sluice::client {
 namespace {
@@ -197,7 +197,7 @@ Context::Context(std::shared_ptr<Session> session, Platform* platform,
   for (const Ref<Device>& device : devices_) device_pointers_.push_back(device.get());
 }
 
-void Context::LookAtEnds() {
+void Context::CollectEnded() {
   // While the process ends, a lock may be that of a thread that is no more.
   if (interops_.empty() || session_->forked() || os::OtherThreadsWereEnded()) return;
   stream().Poll();
@@ -206,7 +206,7 @@ void Context::LookAtEnds() {
 
 bool Context::ReleaseByApp() {
   const Ref<Context> keep(this);
-  if (app_count() == 1) LookAtEnds();
+  if (app_count() == 1) CollectEnded();
   if (!ReleaseForApp()) return false;
   if (app_count() == 0 && ClientLogs(ClientLogLevel::kInfo)) {
     const CommandStream::Waits waits = stream().waits();
@@ -405,7 +405,7 @@ cl_int CL_API_CALL clReleaseContext(cl_context handle) noexcept {
   if (context == nullptr) return CL_INVALID_CONTEXT;
   const bool has_interop = context->has_interop();
   if (!context->ReleaseByApp()) return CL_INVALID_CONTEXT;
-  if (has_interop) sharing::LettingGo::Await();
+  if (has_interop) sharing::PendingReleases::Await();
   return CL_SUCCESS;
 }
 

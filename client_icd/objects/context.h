@@ -105,7 +105,7 @@ class Context : public ClObject<Context, cl_context, ObjectKind::kContext> {
   // Before the application's last release of what may keep such an API's objects: commands that
   // have ended, though nobody has looked, let go of theirs first. Nothing for a context without an
   // API.
-  void LookAtEnds();
+  void CollectEnded();
   // The sharing core's state for the context: `make` makes it at first need.
   std::shared_ptr<ContextAttachment> Attachment(std::shared_ptr<ContextAttachment> (*make)()) const
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -155,14 +155,14 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked() {
         "a session needs a thread, and this process can have no more: raise its limit on address "
         "space (ulimit -v) or on processes (ulimit -u)");
   }
-  TellDevicesLocked(*session);
+  SendDevicesLocked(*session);
   std::erase_if(sessions_, [](const std::weak_ptr<Session>& old) { return old.expired(); });
   sessions_.push_back(session);
   return session;
 }
 
 // The daemon, or the machine, may be another than the one that the platforms were made from.
-void Endpoint::TellDevicesLocked(Session& session) {
+void Endpoint::SendDevicesLocked(Session& session) {
   ScopedCommand command;
   pb::SetDevices& body = *command->mutable_set_devices();
   for (const Platform* platform : platforms_) {
@@ -256,7 +256,7 @@ class ForkGuard {
     // Let go of without a lock, since the last reference may be among them.
     std::vector<std::shared_ptr<Session>> sessions;
     for (Endpoint* endpoint : registry.endpoints) {
-      endpoint->fork_locks_.LetGo();
+      endpoint->fork_locks_.Release();
       std::ranges::move(endpoint->forking_, std::back_inserter(sessions));
       endpoint->forking_.clear();
       endpoint->spare_mu_.Unlock();
@@ -309,8 +309,8 @@ std::vector<absl::Status> DiscoverAll(const std::vector<Endpoint*>& endpoints) {
 
 // A reason that leaves the application without any platform is an error; where there are others, a
 // warning. Each is told once until it changes, however often the application asks.
-void TellFailures(const std::vector<Endpoint*>& endpoints, const std::vector<absl::Status>& found,
-                  bool any_platform) {
+void LogFailures(const std::vector<Endpoint*>& endpoints, const std::vector<absl::Status>& found,
+                 bool any_platform) {
   const ClientLogLevel level = any_platform ? ClientLogLevel::kWarning : ClientLogLevel::kError;
   for (size_t i = 0; i < endpoints.size(); ++i) {
     if (!endpoints[i]->IsNews(found[i])) continue;
@@ -339,7 +339,7 @@ std::vector<Platform*> AllPlatforms() {
   const std::vector<absl::Status> found = DiscoverAll(endpoints);
   std::vector<Platform*> platforms;
   for (Endpoint* endpoint : endpoints) endpoint->AppendPlatforms(&platforms);
-  TellFailures(endpoints, found, !platforms.empty());
+  LogFailures(endpoints, found, !platforms.empty());
   return platforms;
 }
 

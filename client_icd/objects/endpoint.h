@@ -60,7 +60,7 @@ class Endpoint {
 
   absl::Status DiscoverLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<Session>> StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void TellDevicesLocked(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SendDevicesLocked(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<OpenedTransport> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PrepareForkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseInForkedChildLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

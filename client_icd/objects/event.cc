@@ -7,7 +7,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/objects/enqueue.h"
 #include "client_icd/session/info.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 namespace sluice::client {
 
@@ -167,7 +167,7 @@ cl_int Event::GetInfo(cl_event_info param_name, const InfoSink& sink) {
       return sink.Value<cl_uint>(app_count());
     case CL_EVENT_COMMAND_EXECUTION_STATUS:
       if (!ended()) session().stream().Poll();
-      if (ended()) sharing::LettingGo::Await();
+      if (ended()) sharing::PendingReleases::Await();
       return sink.Value<cl_int>(status());
     default:
       return CL_INVALID_VALUE;

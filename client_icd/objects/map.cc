@@ -46,7 +46,7 @@ void Mappings::Remove(uint64_t map_id) {
   }
 }
 
-void Mappings::LetGo() {
+void Mappings::Release() {
   std::vector<Ref<Object>> kept;  // Let go of without the lock.
   absl::MutexLock lock(&mu_);
   for (Mapping& mapping : mappings_) kept.push_back(std::move(mapping.kept));

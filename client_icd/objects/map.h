@@ -69,7 +69,7 @@ class Mappings {
   // The call failed: the application has no such mapping.
   void Remove(uint64_t map_id);
   // Keeps the object no more. For one whose session is lost.
-  void LetGo();
+  void Release();
   // The command has ended, after the call had returned perhaps.
   void SetEnded(uint64_t map_id, cl_int status);
   cl_uint count() const;

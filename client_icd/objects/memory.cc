@@ -10,7 +10,7 @@
 #include "client_icd/objects/event.h"
 #include "client_icd/objects/extensions.h"
 #include "client_icd/objects/svm.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 #include "proto/frame.h"
 
 namespace sluice::client {
@@ -115,7 +115,7 @@ MemObject::~MemObject() {
   if (ends_soon_.load(std::memory_order_relaxed) && !session().forked()) stream().DropEager();
   if (mirror_ != nullptr) session().mirrors().Remove(mirror_);
   if (made_) {
-    if (about_.native != nullptr) about_.native->LetGoAfterUse(session(), id());
+    if (about_.native != nullptr) about_.native->ReleaseAfterUse(session(), id());
     about_.native = nullptr;  // Before anybody can be told that the object has gone.
     session().ReleaseObject(id());
   }
@@ -124,9 +124,9 @@ MemObject::~MemObject() {
 
 bool MemObject::ReleaseByApp() {
   const Ref<MemObject> keep(this);
-  if (native() != nullptr && app_count() == 1) context().LookAtEnds();
+  if (native() != nullptr && app_count() == 1) context().CollectEnded();
   if (!ReleaseForApp()) return false;
-  if (app_count() == 0 && session().lost() && !session().forked()) mappings_.LetGo();
+  if (app_count() == 0 && session().lost() && !session().forked()) mappings_.Release();
   if (native() != nullptr && app_count() == 0 && !session().forked() &&
       !ends_soon_.exchange(true, std::memory_order_relaxed)) {
     stream().AddEager();
@@ -422,7 +422,7 @@ cl_int CL_API_CALL clReleaseMemObject(cl_mem handle) noexcept {
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   const bool is_shared = memory->native() != nullptr;
   if (!memory->ReleaseByApp()) return CL_INVALID_MEM_OBJECT;
-  if (is_shared) sharing::LettingGo::Await();
+  if (is_shared) sharing::PendingReleases::Await();
   return CL_SUCCESS;
 }
 

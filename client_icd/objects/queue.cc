@@ -7,7 +7,7 @@
 #include "client_icd/base/api.h"
 #include "client_icd/objects/event.h"
 #include "client_icd/session/info.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 namespace sluice::client {
 namespace {
@@ -281,10 +281,10 @@ cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue handle) noexcept {
   Queue* queue = Queue::FromHost(handle);
   const bool is_last = queue != nullptr && queue->app_count() == 1;
   const bool has_interop = is_last && queue->context().has_interop();
-  if (has_interop) queue->context().LookAtEnds();
+  if (has_interop) queue->context().CollectEnded();
   if (is_last) queue->CoverBeforeRelease();
   const cl_int status = ReleaseHandle<Queue>(handle, CL_INVALID_COMMAND_QUEUE);
-  if (has_interop) sharing::LettingGo::Await();
+  if (has_interop) sharing::PendingReleases::Await();
   return status;
 }
 

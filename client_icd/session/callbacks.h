@@ -12,7 +12,7 @@
 
 #include "broker/os/signal_mask.h"
 #include "client_icd/session/job_thread.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 namespace sluice::client {
 
@@ -26,7 +26,7 @@ class Callbacks {
   cl_int Ready() { return thread_.Ready() ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY; }
   void Add(Callback callback) {
     thread_.Add([mask = mask_, callback = std::move(callback)] {
-      sharing::LettingGo::Await();
+      sharing::PendingReleases::Await();
       const os::ScopedSignalMask of_the_application(mask);
       callback();
     });

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/threads.h"
 #include "client_icd/base/client_log.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 #include "client_icd/session/session.h"
 
 namespace sluice::client {
@@ -135,7 +135,7 @@ cl_int CommandStream::WaitFor(PendingCommand* command) {
     WaitUntil(command->ended_flag(), command->id());
     NoteWait(&waited_commands_, began_ns, "a command");
   }
-  sharing::LettingGo::Await();
+  sharing::PendingReleases::Await();
   return command->status();
 }
 

@@ -67,7 +67,7 @@ void JobThread::Run(const std::shared_ptr<State>& state) {
     }
     in_hand->job();
     // This is no thread of the application's: what the job kept goes as where replies are handled.
-    const CommandStream::Handling letting_go;
+    const CommandStream::Handling handling;
     in_hand->job = nullptr;
   }
 }

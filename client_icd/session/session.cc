@@ -133,7 +133,7 @@ void Session::AddDestructorCallback(uint64_t id, Callbacks::Callback run) {
   if (first) PostWatch(id);
 }
 
-void Session::TellWhenDestroyed(uint64_t id, Callbacks::Callback told) {
+void Session::NotifyWhenDestroyed(uint64_t id, Callbacks::Callback told) {
   if (lost()) {
     if (!forked()) told();
     return;

@@ -113,7 +113,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void RunDestructorCallbacks(uint64_t id);
   // Of this driver's own, for destructors, before ReleaseObject: `told` runs on whatever thread
   // finds out, before those callbacks, and must not wait. Once for an id.
-  void TellWhenDestroyed(uint64_t id, Callbacks::Callback told);
+  void NotifyWhenDestroyed(uint64_t id, Callbacks::Callback told);
 
  private:
   struct Registered {

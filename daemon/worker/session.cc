@@ -43,7 +43,7 @@ void CL_CALLBACK ReleaseSpan(cl_mem, void* held) {
 
 }  // namespace
 
-void MemoryObject::LieIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held) {
+void MemoryObject::PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held) {
   span = part;
   auto drivers = std::make_unique<std::shared_ptr<const HeapSpan>>(held);
   held_span = std::move(held);

@@ -130,7 +130,7 @@ class NativeObject {
   virtual cl_int Store(const uint8_t* packed, absl::Time deadline) = 0;
   // In place of Store if no command wrote the object, or its acquire failed: nothing is to be
   // stored. Also in place of CopyFromShadow.
-  virtual cl_int LetGo(absl::Time) { return CL_SUCCESS; }
+  virtual cl_int ReleaseUnchanged(absl::Time) { return CL_SUCCESS; }
 
   // After an acquire of this object that went well, when the command failed at another one: what
   // the acquire took is given back. A release may follow all the same.
@@ -177,7 +177,9 @@ class NativeObject {
 
   // In place of EndImported and CopyFromShadow after commands that failed: memory that the device
   // uses itself may be half-written.
-  virtual cl_int BreakOff(bool /*written*/, absl::Time deadline) { return LetGo(deadline); }
+  virtual cl_int BreakOff(bool /*written*/, absl::Time deadline) {
+    return ReleaseUnchanged(deadline);
+  }
 
   // -- queries: any thread --
 

@@ -17,12 +17,12 @@ NativeWatch::~NativeWatch() {
   state_->closed = true;
 }
 
-std::shared_ptr<NativeWatch::Turn> NativeWatch::StandInLine(absl::Duration bound,
-                                                            std::function<void()> give_up) {
+std::shared_ptr<NativeWatch::Turn> NativeWatch::AddTurn(absl::Duration bound,
+                                                        std::function<void()> give_up) {
   auto turn = std::make_shared<Turn>(state_, bound, std::move(give_up));
   absl::MutexLock lock(&state_->mu);
   turn->state_->mu.AssertHeld();  // The same.
-  turn->LineUpLocked(absl::Now());
+  turn->QueueLocked(absl::Now());
   state_->turns.push_back(turn.get());
   if (!state_->watching) state_->watching = thread_.Add([state = state_] { Watch(state); });
   return turn;
@@ -62,15 +62,15 @@ NativeWatch::Turn::Turn(std::shared_ptr<State> state, absl::Duration bound,
 
 NativeWatch::Turn::~Turn() { End(); }
 
-void NativeWatch::Turn::LineUpLocked(absl::Time now) {
+void NativeWatch::Turn::QueueLocked(absl::Time now) {
   phase_ = Phase::kInLine;
   due_ = now + bound_ + state_->tick;
   moves_ = state_->moves;
 }
 
-void NativeWatch::Turn::StandInLine() {
+void NativeWatch::Turn::Requeue() {
   absl::MutexLock lock(&state_->mu);
-  if (phase_ != Phase::kGivenUp) LineUpLocked(absl::Now());
+  if (phase_ != Phase::kGivenUp) QueueLocked(absl::Now());
 }
 
 bool NativeWatch::Turn::Start(absl::Time deadline) {
@@ -126,7 +126,7 @@ bool NativeWatch::Turn::IsLateLocked(absl::Time now) {
                                  [](const Turn* one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                                      one->state_->mu) { return one->phase_ == Phase::kWorking; });
   if (state_->stuck > 0 || (moves_ == state_->moves && !works)) return true;
-  LineUpLocked(now);
+  QueueLocked(now);
   return false;
 }
 

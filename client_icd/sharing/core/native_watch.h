@@ -38,7 +38,7 @@ class NativeWatch {
 
   const char* reason() const { return reason_; }
   // A turn in line. `give_up` is called once at most, on the watch's thread, and must not wait.
-  std::shared_ptr<Turn> StandInLine(absl::Duration bound, std::function<void()> give_up);
+  std::shared_ptr<Turn> AddTurn(absl::Duration bound, std::function<void()> give_up);
 
  private:
   struct State {
@@ -70,7 +70,7 @@ class NativeWatch::Turn {
   Turn& operator=(const Turn&) = delete;
 
   // Before it is posted to a thread once more.
-  void StandInLine();
+  void Requeue();
   // The thread has come to it: what it does next may wait until then. False if it was given up.
   bool Start(absl::Time deadline);
   // Around a call that may wait for the application. False if the turn was given up.
@@ -83,7 +83,7 @@ class NativeWatch::Turn {
  private:
   friend class NativeWatch;
   enum class Phase { kInLine, kWorking, kWaiting, kGivenUp, kEnded };
-  void LineUpLocked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
+  void QueueLocked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
   bool IsLateLocked(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mu);
 
   const std::shared_ptr<State> state_;

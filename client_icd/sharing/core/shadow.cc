@@ -232,7 +232,7 @@ cl_int PostTakeShadow(Queue* queue, const Ref<MemObject>& memory, const Event& a
   take.KeepUntilEnd(shadow);
   if (sync == ShadowSync::kSemaphore) {
     take.WhenEnded([turns = SharedOf(*memory)->shadow_abilities().semaphores](cl_int status) {
-      if (status == CL_COMPLETE) turns->GiveBack(SemaphoreTurns::kToOpenCl);
+      if (status == CL_COMPLETE) turns->Return(SemaphoreTurns::kToOpenCl);
     });
   }
   *last = take.GetEvent();

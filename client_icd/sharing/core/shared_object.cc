@@ -7,7 +7,7 @@
 #include "client_icd/objects/context.h"
 #include "client_icd/objects/event.h"
 #include "client_icd/objects/memory.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 #include "client_icd/session/session.h"
 
 namespace sluice::client::sharing {
@@ -45,7 +45,7 @@ class TakenKeys {
     entries_.push_back({key, state});
     return nullptr;
   }
-  void GiveBack(const SharedState* state) {
+  void Return(const SharedState* state) {
     absl::MutexLock lock(&mu_);
     std::erase_if(entries_, [state](const Entry& entry) { return entry.state.get() == state; });
   }
@@ -141,7 +141,7 @@ SharedObject::SharedObject(const ApiRules& rules, std::unique_ptr<NativeObject> 
 // let go of.
 SharedObject::~SharedObject() {
   native_ = nullptr;
-  if (has_key_) TakenKeys::All().GiveBack(state_.get());
+  if (has_key_) TakenKeys::All().Return(state_.get());
 }
 
 bool SharedObject::TakeKey() {
@@ -156,7 +156,7 @@ bool SharedObject::TakeKey() {
            taken.AwaitGivenBack(other.get(), deadline)) {
       other = taken.Take(key, state_);
     }
-    LettingGo::Await();
+    PendingReleases::Await();
   }
   has_key_ = other == nullptr;
   return has_key_;
@@ -179,12 +179,12 @@ Ref<Object> SharedObject::AcquireEvent() {
 
 // Section 5.5.1 (clReleaseMemObject): the object is deleted after the commands that use it have
 // finished. Those use the native object's memory, but for staging; and after a release no more.
-void SharedObject::LetGoAfterUse(Session& session, uint64_t memory_id) {
+void SharedObject::ReleaseAfterUse(Session& session, uint64_t memory_id) {
   const std::shared_ptr<EndListener> listener = native_->end_listener();
   if (listener == nullptr) return;
   if (way_ == Way::kStaging || !state_->acquired()) return listener->OnMemoryGone();
-  session.TellWhenDestroyed(shadow_ ? shadow_->id() : memory_id,
-                            [listener] { listener->OnMemoryGone(); });
+  session.NotifyWhenDestroyed(shadow_ ? shadow_->id() : memory_id,
+                              [listener] { listener->OnMemoryGone(); });
 }
 
 void SharedObject::SetShadow(Ref<MemObject> shadow) { shadow_ = std::move(shadow); }

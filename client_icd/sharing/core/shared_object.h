@@ -107,7 +107,7 @@ class SemaphoreTurns {
     return !taken_[direction].exchange(true, std::memory_order_acquire);
   }
   // Release; pairs with the acquire in Take.
-  void GiveBack(Direction direction) { taken_[direction].store(false, std::memory_order_release); }
+  void Return(Direction direction) { taken_[direction].store(false, std::memory_order_release); }
 
  private:
   std::atomic<bool> taken_[2] = {false, false};
@@ -161,12 +161,12 @@ class SharedObject final : public NativeBacking {
 
   // For the memory object's destructor, before it is released on the wire: tells the native
   // object's listener when its memory is not used any more.
-  void LetGoAfterUse(Session& session, uint64_t memory_id) override;
+  void ReleaseAfterUse(Session& session, uint64_t memory_id) override;
 
   // True if no call of the native object's is under way on another thread, which is so unless one
-  // was given up (native_watch.h). If so, GiveBackNative must follow.
+  // was given up (native_watch.h). If so, ReturnNative must follow.
   bool TakeNative() { return !native_taken_.exchange(true, std::memory_order_acquire); }
-  void GiveBackNative() { native_taken_.store(false, std::memory_order_release); }
+  void ReturnNative() { native_taken_.store(false, std::memory_order_release); }
 
   // Staging memory of `bytes`, made with the first use and kept; null if there is not enough.
   std::shared_ptr<Shadow> StagingMemory(size_t bytes);
@@ -180,7 +180,7 @@ class SharedObject final : public NativeBacking {
   bool changes_hands_ = false;
   Ref<MemObject> shadow_;
   ShadowAbilities abilities_;
-  std::atomic<bool> native_taken_{false};  // Release in GiveBackNative; pairs with TakeNative.
+  std::atomic<bool> native_taken_{false};  // Release in ReturnNative; pairs with TakeNative.
   absl::Mutex mu_;
   Ref<Object> acquire_event_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Shadow> staging_ ABSL_GUARDED_BY(mu_);

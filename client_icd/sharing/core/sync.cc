@@ -312,9 +312,9 @@ void Pass::RunOn(size_t first) {
   NativeObject& native = items_[first].shared->native();
   NativeThread& thread = native.thread();
   if (turn_ != nullptr) {
-    turn_->StandInLine();
+    turn_->Requeue();
   } else if (NativeWatch* const watch = thread.watch()) {
-    turn_ = watch->StandInLine(native.timeout(), [weak = weak_from_this()] {
+    turn_ = watch->AddTurn(native.timeout(), [weak = weak_from_this()] {
       if (std::shared_ptr<Pass> self = weak.lock()) GiveUp(std::move(self));
     });
   }
@@ -367,7 +367,7 @@ void Pass::UndoAcquires(size_t count, cl_int status) {
     native.UndoAcquire();
     self->UndoAcquires(count - 1, status);
   };
-  if (turn_ != nullptr) turn_->StandInLine();
+  if (turn_ != nullptr) turn_->Requeue();
   if (!items_[count - 1].shared->native().thread().Post(undo)) Finish(status);
 }
 
@@ -381,7 +381,7 @@ cl_int Pass::RunItem(const Item& item, absl::Time deadline) {
   const cl_int status =
       acquire_ ? AcquireItem(native, item, deadline) : ReleaseItem(native, item, deadline);
   native.UseTurn(nullptr);
-  item.shared->GiveBackNative();
+  item.shared->ReturnNative();
   return status == CL_SUCCESS && turn_->given_up() ? CL_OUT_OF_RESOURCES : status;
 }
 
@@ -406,14 +406,14 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
 cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
   const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
   // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
-  if (failed && item.shared->way() == Way::kStaging) return native.LetGo(deadline);
+  if (failed && item.shared->way() == Way::kStaging) return native.ReleaseUnchanged(deadline);
   if (failed) return native.BreakOff(item.written, deadline);
   if (item.shared->way() == Way::kImport) return native.EndImported(item.written, deadline);
-  if (!item.written) return native.LetGo(deadline);
+  if (!item.written) return native.ReleaseUnchanged(deadline);
   if (item.shared->way() == Way::kShadow) {
     const cl_int status = native.CopyFromShadow(item.sync, deadline);
     if (status == CL_SUCCESS && item.sync == ShadowSync::kSemaphore)
-      item.shared->shadow_abilities().semaphores->GiveBack(SemaphoreTurns::kFromOpenCl);
+      item.shared->shadow_abilities().semaphores->Return(SemaphoreTurns::kFromOpenCl);
     return status;
   }
   if (item.heap != nullptr && item.region.base() != nullptr)

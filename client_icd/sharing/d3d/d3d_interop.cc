@@ -9,7 +9,7 @@
 #include "client_icd/base/client_log.h"
 #include "client_icd/objects/event.h"
 #include "client_icd/objects/queue.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 namespace sluice::client::sharing {
 
@@ -24,9 +24,9 @@ bool D3dThread::Post(JobThread::Job job) {
   return NativeThread::Post(std::move(job));
 }
 
-void D3dThread::LetGo(JobThread::Job kept) {
+void D3dThread::ReleaseElsewhere(JobThread::Job kept) {
   if (callers_only_) return HomeThread::Leave(home_, std::move(kept));
-  letting_go_.Add([kept = std::move(kept), under_way = LettingGo::Begin()]() mutable {
+  releases_.Add([kept = std::move(kept), under_way = PendingReleases::Begin()]() mutable {
     const CommandStream::Handling handling;  // As where a job's own go.
     kept = nullptr;
     under_way = nullptr;
@@ -69,7 +69,7 @@ void D3dThread::RunUntilEnded(const Call& call) {
 
 D3dInterop* FindInterop(const Context& context, Api api) {
   auto* const interop = static_cast<D3dInterop*>(context.Interop(api));
-  if (interop != nullptr) interop->thread()->ComeHere();
+  if (interop != nullptr) interop->thread()->BindToThisThread();
   return interop;
 }
 

@@ -46,9 +46,9 @@ class D3dThread final : public NativeThread {
   // `kept` holds references to Direct3D's objects, and goes where they may be let go of: on a
   // thread that does nothing else, since no work of other objects is to be waited for. For whatever
   // ends where replies are handled: anywhere else they just go.
-  void LetGo(JobThread::Job kept);
+  void ReleaseElsewhere(JobThread::Job kept);
   // The calling thread is the one that uses a device of one thread.
-  void ComeHere() { home_->ComeHere(); }
+  void BindToThisThread() { home_->BindToThisThread(); }
 
   // One call that waits for its own native work. Guarded by the thread's mutex.
   struct Call {
@@ -74,7 +74,7 @@ class D3dThread final : public NativeThread {
                      "ID3D11Multithread::Enter) must leave it before it waits for OpenCL"};
   // Shared with the tokens, which may outlive this.
   const std::shared_ptr<State> state_ = std::make_shared<State>();
-  JobThread letting_go_{"sluice-d3d-end"};
+  JobThread releases_{"sluice-d3d-end"};
 };
 
 // The state of a context that was created for an API of Direct3D's (Context::AddInterop): the base

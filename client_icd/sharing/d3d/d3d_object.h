@@ -57,9 +57,10 @@ class D3dObject final : public NativeObject {
   // counts its references without one: not where replies are handled.
   ~D3dObject() override {
     if (thread_ == nullptr || !CommandStream::HandlesHere()) return;
-    thread_->LetGo([device = std::move(device_), resource = std::move(subresource_.resource),
-                    shadow = std::move(shadow_), mutex = std::move(mutex_), work = std::move(work_),
-                    staging = std::move(staging_)] {});
+    thread_->ReleaseElsewhere([device = std::move(device_),
+                               resource = std::move(subresource_.resource),
+                               shadow = std::move(shadow_), mutex = std::move(mutex_),
+                               work = std::move(work_), staging = std::move(staging_)] {});
   }
 
   NativeKey key() const override { return key_; }
@@ -151,7 +152,7 @@ class D3dObject final : public NativeObject {
     if (status == CL_SUCCESS) status = work_->CheckDevice();
     return mutex_->Give(/*to_worker=*/false, status, work_->turn());
   }
-  cl_int LetGo(absl::Time) override {
+  cl_int ReleaseUnchanged(absl::Time) override {
     if (mutex_ != nullptr) mutex_->TakeBack(work_->turn());
     return CL_SUCCESS;
   }

@@ -32,7 +32,7 @@ class D3dShare final : public D3dInterop {
   D3dShare(os::ComPtr<typename T::Device> device, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), device_(std::move(device)) {}
   ~D3dShare() override {
-    if (CommandStream::HandlesHere()) thread()->LetGo([device = std::move(device_)] {});
+    if (CommandStream::HandlesHere()) thread()->ReleaseElsewhere([device = std::move(device_)] {});
   }
 
   static bool IsProperty(uint64_t name) {

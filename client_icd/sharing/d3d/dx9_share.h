@@ -39,7 +39,8 @@ class Dx9Share final : public D3dInterop {
   Dx9Share(std::vector<Dx9Adapter> adapters, bool user_sync, bool callers_only)
       : D3dInterop(user_sync, callers_only), adapters_(std::move(adapters)) {}
   ~Dx9Share() override {
-    if (CommandStream::HandlesHere()) thread()->LetGo([adapters = std::move(adapters_)] {});
+    if (CommandStream::HandlesHere())
+      thread()->ReleaseElsewhere([adapters = std::move(adapters_)] {});
   }
 
   static bool IsProperty(uint64_t name);

@@ -64,9 +64,9 @@ class SurfaceTurn {
 // As D3dObject's.
 Dx9Surface::~Dx9Surface() {
   if (!CommandStream::HandlesHere()) return;
-  thread_->LetGo([device = std::move(device_), surface = std::move(surface_),
-                  query = std::move(query_), system_memory = std::move(system_memory_),
-                  render_target = std::move(render_target_)] {});
+  thread_->ReleaseElsewhere([device = std::move(device_), surface = std::move(surface_),
+                             query = std::move(query_), system_memory = std::move(system_memory_),
+                             render_target = std::move(render_target_)] {});
 }
 
 cl_int Dx9Surface::Make(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device,

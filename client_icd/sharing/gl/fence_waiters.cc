@@ -161,7 +161,7 @@ cl_int FenceWaiters::StartLooking(Fence fence) {
   auto beginning = std::make_shared<Beginning>();
   {
     absl::MutexLock lock(&looker->mu);
-    if (!looker->looks && !looker->thread.Post([ref = ref_, looker] { LookAtAll(ref, looker); })) {
+    if (!looker->looks && !looker->thread.Post([ref = ref_, looker] { PollAll(ref, looker); })) {
       looker->waits.fetch_sub(1);
       return CL_OUT_OF_RESOURCES;
     }
@@ -173,7 +173,7 @@ cl_int FenceWaiters::StartLooking(Fence fence) {
 }
 
 // One job for as long as there are fences, so that the exit waits for it as for a wait.
-void FenceWaiters::LookAtAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker) {
+void FenceWaiters::PollAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker) {
   const auto look = [&looker](Looked& one) {
     std::optional<cl_int> status = CL_INVALID_GL_OBJECT;
     if (!looker->closing.load()) status = one.fence.look(*looker->contexts);

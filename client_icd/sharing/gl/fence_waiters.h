@@ -92,7 +92,7 @@ class FenceWaiters {
   static cl_int Begin(const GlContextRef& ref, const std::shared_ptr<Waiter>& waiter,
                       const Fence& fence);
   cl_int StartLooking(Fence fence);
-  static void LookAtAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker);
+  static void PollAll(const GlContextRef& ref, const std::shared_ptr<Waiter>& looker);
 
   const GlContextRef ref_;  // The context with which the waiters' contexts share.
   absl::Mutex mu_;

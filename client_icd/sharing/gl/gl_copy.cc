@@ -118,7 +118,7 @@ std::optional<GLuint> GlCopier::Hold(GlContexts& contexts, size_t context, const
   return unit;
 }
 
-void GlCopier::LetGo(GlContexts& contexts, size_t context, GLuint unit) {
+void GlCopier::Release(GlContexts& contexts, size_t context, GLuint unit) {
   functions_.BindImageTexture(unit, 0, 0, GL_FALSE, 0, GL_READ_ONLY, GL_R32UI);
   contexts.TakeError(CL_SUCCESS);
   taken_[context][unit] = false;

@@ -44,7 +44,7 @@ class GlCopier {
   };
   std::optional<GLuint> Hold(GlContexts& contexts, size_t context, const Texture& texture);
   // Of the current context.
-  void LetGo(GlContexts& contexts, size_t context, GLuint unit);
+  void Release(GlContexts& contexts, size_t context, GLuint unit);
 
   // The level's bytes to the buffer's beginning (`pack`) or the reverse, in the context of the
   // unit, which is current. Enqueued, not finished.

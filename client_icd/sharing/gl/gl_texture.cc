@@ -312,7 +312,7 @@ class TextureHolding final : public GlHolding {
 
   void Drop(GlContexts& contexts) override {
     if (image_unit_ && contexts.UseUnit(unit_))
-      contexts.copier()->LetGo(contexts, unit_.context, *image_unit_);
+      contexts.copier()->Release(contexts, unit_.context, *image_unit_);
     contexts.ReturnUnit(unit_);
     const GlFunctions& gl = contexts.gl();
     blit_.Drop(gl);

@@ -77,7 +77,7 @@ class GrallocObject : public NativeObject {
     if (packed != nullptr) return ToError(os::WriteForeignMemory(fd_.get(), packed, bytes()));
     return End();
   }
-  cl_int LetGo(absl::Time) override { return End(); }
+  cl_int ReleaseUnchanged(absl::Time) override { return End(); }
 
   absl::StatusOr<ExportedMemory> Export() override {
     if (!memory_.mappable()) {

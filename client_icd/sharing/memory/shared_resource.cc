@@ -185,7 +185,7 @@ class SharedResourceObject : public NativeObject {
     }
     return turn_->Release(0);
   }
-  cl_int LetGo(absl::Time) override { return turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
+  cl_int ReleaseUnchanged(absl::Time) override { return turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
   void UndoAcquire() override { turn_->Release(SLUICE_CONTENTS_UNTOUCHED); }
 
   absl::StatusOr<ExportedMemory> Export() override {

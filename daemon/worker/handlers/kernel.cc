@@ -39,7 +39,7 @@ cl_int SetHandleArg(Session& session, const KernelObject& kernel, cl_uint index,
   return cl().clSetKernelArg(kernel.handle.get(), index, sizeof(handle), &handle);
 }
 
-cl_int TellArg(Session& session, const KernelObject& object, const pb::KernelArg& arg) {
+cl_int PassArg(Session& session, const KernelObject& object, const pb::KernelArg& arg) {
   if (arg.index() >= object.arg_kinds.size()) return CL_INVALID_ARG_INDEX;
   if (!KindTakes(object.arg_kinds[arg.index()], arg.value_case())) return CL_INVALID_ARG_VALUE;
   const cl_kernel kernel = object.handle.get();
@@ -70,7 +70,7 @@ cl_int TellArg(Session& session, const KernelObject& object, const pb::KernelArg
 }
 
 cl_int SetArg(Session& session, KernelObject* kernel, const pb::KernelArg& arg) {
-  const cl_int status = session.objects().CodeFor(TellArg(session, *kernel, arg));
+  const cl_int status = session.objects().CodeFor(PassArg(session, *kernel, arg));
   if (status == CL_SUCCESS) kernel->refused_args.erase(arg.index());
   return status;
 }

@@ -108,7 +108,7 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
         cl().clCreateBuffer(memory->context->handle.get(), flags, cmd.size(), host, &status));
   }
   if (status != CL_SUCCESS) return status;
-  if (held != nullptr) memory->LieIn(*held, held);
+  if (held != nullptr) memory->PlaceIn(*held, held);
   return host != nullptr ? CL_SUCCESS : OweZeros(memory);
 }
 
@@ -137,7 +137,7 @@ HandlerResult CreateBufferInSvm(Session& session, const pb::CreateSubBuffer& cmd
                                            (cmd.flags() & ~kClients) | CL_MEM_USE_HOST_PTR,
                                            cmd.size(), part.data, &status));
   if (status != CL_SUCCESS) return status;
-  memory->LieIn(part, svm.span);
+  memory->PlaceIn(part, svm.span);
   memory->id = cmd.mem_id();
   memory->size = cmd.size();
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();

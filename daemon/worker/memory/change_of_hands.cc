@@ -37,7 +37,7 @@ UniqueCl<cl_event> ChangeOfHands::TakeFromDriver(cl_command_queue queue, cl_mem 
   return released;
 }
 
-cl_int ChangeOfHands::GiveMutexBack(cl_int status) const {
+cl_int ChangeOfHands::ReturnMutex(cl_int status) const {
   if (!holds_mutex.exchange(false, std::memory_order_relaxed)) return status;
   const absl::Status given = mutex->Release(os::kTextureMakersKey);
   if (given.ok()) return status;

@@ -39,7 +39,7 @@ struct ChangeOfHands {
 
   // After a release, and an acquire that failed. `status` is how that ended; returned if nothing
   // else fails.
-  cl_int GiveMutexBack(cl_int status) const;
+  cl_int ReturnMutex(cl_int status) const;
 
   // An acquire that was accepted, and the release that belongs to it: should that be refused, what
   // the acquire has taken, or takes when it may run, must go back all the same.

@@ -373,7 +373,7 @@ void Completions::SweepFailed() {
 
 void Completions::SweepEnded() { Sweep(/*only_failed=*/false, nullptr); }
 
-void Completions::TellEndedBefore(const Pending* end) { Sweep(/*only_failed=*/false, end); }
+void Completions::ReportEndedBefore(const Pending* end) { Sweep(/*only_failed=*/false, end); }
 
 void Completions::Sweep(bool only_failed, const Pending* end) {
   std::vector<CompletionLane::Item> all;  // Oldest first: ends are told in that order.
@@ -454,7 +454,7 @@ Completions::Polled Completions::Poll() {
       if (status > 0) continue;
       const auto [newest, newest_status] = NewestEnded(pending, status);
       // It may ask the client for bytes that what it waited for has brought, in another queue.
-      if (newest->then) TellEndedBefore(newest.get());
+      if (newest->then) ReportEndedBefore(newest.get());
       OnEnded(newest, newest_status);
       any_ended = true;
     }

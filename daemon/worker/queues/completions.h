@@ -146,7 +146,7 @@ class Completions {
   // Up to `end`, if that is still in the list; null: all.
   void Sweep(bool only_failed, const Pending* end);
   // Reports all that ended before that command.
-  void TellEndedBefore(const Pending* end);
+  void ReportEndedBefore(const Pending* end);
 
   Replies* const replies_;
   PrintfCapture* const printf_;

@@ -21,7 +21,7 @@ namespace sluice::worker {
 class KeptEvents {
  public:
   void Keep(cl_event event, absl::Span<const cl_event> waits) {
-    for (; !kept_.empty() && HasEnded(kept_.front()); kept_.pop_front()) LetGo(&kept_.front());
+    for (; !kept_.empty() && HasEnded(kept_.front()); kept_.pop_front()) Drop(&kept_.front());
     Entry entry{Share(event), {}};
     for (const cl_event wait : waits) entry.waits.push_back(Share(wait));
     kept_.push_back(std::move(entry));
@@ -34,7 +34,7 @@ class KeptEvents {
     all.swap(kept_);
     for (Entry& entry : all) {
       if (HasEnded(entry)) {
-        LetGo(&entry);
+        Drop(&entry);
       } else {
         kept_.push_back(std::move(entry));
       }
@@ -59,7 +59,7 @@ class KeptEvents {
     return true;
   }
 
-  void LetGo(Entry* entry) {
+  void Drop(Entry* entry) {
     if (StatusOf(entry->event.get()) == CL_COMPLETE) return;
     failed_.push_back(std::move(*entry));
     if (failed_.size() > kMostFailed) failed_.pop_front();

@@ -46,7 +46,7 @@ TEST(HomeThreadTest, MovesWithItsErrands) {
   std::thread::id done_on;
   HomeThread::Leave(home, [&done_on] { done_on = std::this_thread::get_id(); });
   std::thread other([&] {
-    home->ComeHere();
+    home->BindToThisThread();
     Call();
     EXPECT_EQ(done_on, std::this_thread::get_id());
   });

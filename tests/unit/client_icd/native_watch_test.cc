@@ -41,7 +41,7 @@ class NativeWatchTest : public ::testing::Test {
 // A call that does not return in time ends its command, and its thread hears of it.
 TEST_F(NativeWatchTest, WaitIsGivenUpAtItsDeadline) {
   Owner owner;
-  const auto turn = watch_.StandInLine(kLong, owner.Hook());
+  const auto turn = watch_.AddTurn(kLong, owner.Hook());
   ASSERT_TRUE(turn->Start(Now()));
   NativeWait wait(turn.get());
   owner.given_up.WaitForNotification();
@@ -54,15 +54,15 @@ TEST_F(NativeWatchTest, WaitIsGivenUpAtItsDeadline) {
 // One that does return, and one that is done, never are; what works may take its time.
 TEST_F(NativeWatchTest, NothingElseIsGivenUp) {
   Owner works, returns, ended, last;
-  const auto working = watch_.StandInLine(kLong, works.Hook());
-  const auto returned = watch_.StandInLine(kLong, returns.Hook());
-  const auto done = watch_.StandInLine(kLong, ended.Hook());
+  const auto working = watch_.AddTurn(kLong, works.Hook());
+  const auto returned = watch_.AddTurn(kLong, returns.Hook());
+  const auto done = watch_.AddTurn(kLong, ended.Hook());
   ASSERT_TRUE(working->Start(Now()));
   ASSERT_TRUE(returned->Start(Later()));
   EXPECT_TRUE(NativeWait(returned.get()).End());
   ASSERT_TRUE(done->Start(Now()));
   EXPECT_TRUE(done->BeginWait() && done->End());
-  const auto late = watch_.StandInLine(kLong, last.Hook());
+  const auto late = watch_.AddTurn(kLong, last.Hook());
   ASSERT_TRUE(late->Start(Now() + kShort));
   NativeWait wait(late.get());
   last.given_up.WaitForNotification();
@@ -76,8 +76,8 @@ TEST_F(NativeWatchTest, NothingElseIsGivenUp) {
 // while nothing moves at all.
 TEST_F(NativeWatchTest, LineBehindIsGivenUp) {
   Owner first, second, third;
-  const auto stuck = watch_.StandInLine(kLong, first.Hook());
-  const auto behind = watch_.StandInLine(kShort, second.Hook());
+  const auto stuck = watch_.AddTurn(kLong, first.Hook());
+  const auto behind = watch_.AddTurn(kShort, second.Hook());
   ASSERT_TRUE(stuck->Start(Now()));
   {
     const NativeWait wait(stuck.get());
@@ -85,7 +85,7 @@ TEST_F(NativeWatchTest, LineBehindIsGivenUp) {
     second.given_up.WaitForNotification();
     EXPECT_FALSE(behind->Start(Later()));
   }
-  const auto alone = watch_.StandInLine(kShort, third.Hook());
+  const auto alone = watch_.AddTurn(kShort, third.Hook());
   third.given_up.WaitForNotification();
 }
 

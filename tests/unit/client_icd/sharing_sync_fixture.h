@@ -21,7 +21,7 @@ constexpr size_t kFakeBytes = 64;
 // What the native side of all objects of a test was asked, and what it answers.
 struct FakeNative {
   std::mutex mu;
-  // One letter per call: Fetch, Store, LetGo; before is <, after is >; a copy to a shadow is t,
+  // One letter per call: Fetch, Store, ReleaseUnchanged; before is <, after is >; a copy to a shadow is t,
   // from a shadow f, with a semaphore 2 and 4.
   std::string log;
   std::string contents = std::string(kFakeBytes, 'n');
@@ -59,7 +59,7 @@ class FakeNativeObject : public NativeObject {
     native_->contents.assign(reinterpret_cast<const char*>(packed), kFakeBytes);
     return CL_SUCCESS;
   }
-  cl_int LetGo(absl::Time) override {
+  cl_int ReleaseUnchanged(absl::Time) override {
     native_->Note('L');
     return CL_SUCCESS;
   }

@@ -13,7 +13,7 @@ namespace {
 using Kind = ExportedMemory::Kind;
 
 // What all objects of a test have, and what happened, one letter for each: Begin and End of an
-// import, copies To and From the shadow, LetGo, Drop, X for a release that breaks off; the worker
+// import, copies To and From the shadow, ReleaseUnchanged, Drop, X for a release that breaks off; the worker
 // Acquires and Releases.
 struct World {
   std::mutex mu;
@@ -44,7 +44,7 @@ class FakeTexture : public NativeObject {
   cl_int Fetch(uint8_t*, absl::Time) override { return CL_SUCCESS; }
   cl_int Store(const uint8_t*, absl::Time) override { return CL_SUCCESS; }
   absl::Status CanStage() const override { return world_->stage_status; }
-  cl_int LetGo(absl::Time) override { return Note('L'); }
+  cl_int ReleaseUnchanged(absl::Time) override { return Note('L'); }
   cl_int BreakOff(bool, absl::Time) override { return Note('X'); }
   absl::StatusOr<ExportedMemory> Export() override {
     return Exported(world_->export_status, /*keyed_mutex=*/false);

@@ -113,7 +113,7 @@ cl_int Tell(const HandOver& what, Enqueue enqueue, cl_event* ended) {
 // A driver that need not be told copies in the application's queue; without a copy, something
 // stands for the command.
 template <typename Copy>
-HandlerResult StandFor(Enqueuer& enqueue, const HandOver& what, Copy copy) {
+HandlerResult EnqueueStandIn(Enqueuer& enqueue, const HandOver& what, Copy copy) {
   if (what.image != nullptr) {
     return enqueue.Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list,
                            cl_event* event) { return copy(what, queue, waits, list, event); });
@@ -132,15 +132,15 @@ constexpr Direction kRelease = {false, &EnqueueRelease, &CopyFromImage};
 
 // After a failure: what OpenCL still has goes back, the driver's part and then the mutex. The
 // client takes nothing of the contents, but may acquire again. Any thread; waits for nothing.
-void GiveBack(Completions* completions, const std::shared_ptr<MemoryObject>& memory) {
+void ReturnMemory(Completions* completions, const std::shared_ptr<MemoryObject>& memory) {
   const ChangeOfHands& hands = *memory->hands;
   const UniqueCl<cl_event> released =
       hands.TakeFromDriver(memory->context->own_queue.get(), memory->handle.get());
   if (!released) {
-    hands.GiveMutexBack(CL_SUCCESS);
+    hands.ReturnMutex(CL_SUCCESS);
     return;
   }
-  completions->Then(released.get(), [memory](cl_int) { memory->hands->GiveMutexBack(CL_SUCCESS); },
+  completions->Then(released.get(), [memory](cl_int) { memory->hands->ReturnMutex(CL_SUCCESS); },
                     {});
 }
 
@@ -153,10 +153,10 @@ std::function<cl_int(cl_int)> AtEnd(Session& session, const HandOver& what,
     // It was the driver's acquire that failed, not a copy after it.
     if (status < 0 && taking != nullptr && !copies) memory->hands->driver_has_it = false;
     if (status < 0 || given_up) {
-      GiveBack(completions, memory);
+      ReturnMemory(completions, memory);
       return status;
     }
-    return taking != nullptr ? status : memory->hands->GiveMutexBack(status);
+    return taking != nullptr ? status : memory->hands->ReturnMutex(status);
   };
 }
 
@@ -180,7 +180,7 @@ HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
     what.region = wire::DecodeSize3(cmd.region());
     if (!IsInImage(*what.image, {}, what.region)) return CL_INVALID_VALUE;
   }
-  if (what.memory->hands->acquire == nullptr) return StandFor(enqueue, what, direction.copy);
+  if (what.memory->hands->acquire == nullptr) return EnqueueStandIn(enqueue, what, direction.copy);
   const std::shared_ptr<const ChangeOfHands> hands = what.memory->hands;
   const auto taking = direction.acquire ? std::make_shared<ChangeOfHands::Taking>() : nullptr;
   const auto last = AtEnd(session, what, taking);
@@ -202,7 +202,7 @@ HandlerResult ChangeHands(Session& session, const Command& cmd, bool semaphore,
   const auto memory = session.objects().Find<MemoryObject>(cmd.mem_id());
   if (memory == nullptr || memory->hands == nullptr) return result;
   const std::shared_ptr<ChangeOfHands::Taking> taking = std::move(memory->hands->taking);
-  if (taking != nullptr && taking->Abandon()) GiveBack(&session.completions(), memory);
+  if (taking != nullptr && taking->Abandon()) ReturnMemory(&session.completions(), memory);
   return result;
 }
 

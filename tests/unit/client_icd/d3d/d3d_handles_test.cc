@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "broker/os/graphics_handle.h"
 #include "broker/os/threads.h"
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 #include "client_icd/sharing/d3d/d3d_memory.h"
 #include "client_icd/sharing/d3d/d3d_object.h"
 #include "tests/unit/client_icd/d3d/fake_direct3d.h"
@@ -342,7 +342,7 @@ TEST_F(D3dHandlesTest, OnlySOkCounts) {
   EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES)
       << "lost for good";
   EXPECT_EQ(object->CopyFromShadow(ShadowSync::kHost, Soon()), CL_OUT_OF_RESOURCES);
-  EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->ReleaseUnchanged(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "");
 }
 
@@ -372,10 +372,10 @@ TEST_F(D3dHandlesTest, MutexIsTakenBack) {
   const auto object = MakeShadowed();
   ASSERT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
   direct3d_.TakeLog();
-  EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->ReleaseUnchanged(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take1 give0 ");
   EXPECT_EQ(direct3d_.acquire_bound, 0u);
-  EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->ReleaseUnchanged(Soon()), CL_SUCCESS);
   EXPECT_EQ(direct3d_.TakeLog(), "take1 ");
   EXPECT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);
 }
@@ -405,7 +405,7 @@ TEST_F(D3dHandlesTest, NoShadow) {
   EXPECT_GT(direct3d_.textures.back().references, 0);
   object->DropShadow();
   EXPECT_EQ(direct3d_.textures.back().references, 0);
-  EXPECT_EQ(object->LetGo(Soon()), CL_SUCCESS);
+  EXPECT_EQ(object->ReleaseUnchanged(Soon()), CL_SUCCESS);
   EXPECT_NE(Make(FakeDirect3d::Desc(0), 0, /*same_adapter=*/false)
                 ->MakeShadow()
                 .status()
@@ -440,7 +440,7 @@ TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
     const CommandStream::Handling handling;
     object = nullptr;
   }
-  LettingGo::Await(absl::InfiniteDuration());
+  PendingReleases::Await(absl::InfiniteDuration());
   EXPECT_EQ(texture->references, 1);
   EXPECT_EQ(direct3d_.device_references, device_before);
   EXPECT_EQ(direct3d_.strangers, held);  // Each was given back elsewhere.

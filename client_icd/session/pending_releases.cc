@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "client_icd/session/letting_go.h"
+#include "client_icd/session/pending_releases.h"
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -9,20 +9,20 @@
 namespace sluice::client::sharing {
 
 // Leaked: threads may still run while the process ends.
-struct LettingGo::State {
+struct PendingReleases::State {
   absl::Mutex mu;
   // Those that began in another are not counted any more.
   int generation ABSL_GUARDED_BY(mu) = 0;
 };
 
-std::atomic<int> LettingGo::under_way_{0};
+std::atomic<int> PendingReleases::under_way_{0};
 
-LettingGo::State& LettingGo::Shared() {
+PendingReleases::State& PendingReleases::Shared() {
   static State* const state = new State;
   return *state;
 }
 
-std::shared_ptr<void> LettingGo::Begin() {
+std::shared_ptr<void> PendingReleases::Begin() {
   State& state = Shared();
   absl::MutexLock lock(&state.mu);
   under_way_.fetch_add(1, std::memory_order_relaxed);
@@ -33,7 +33,7 @@ std::shared_ptr<void> LettingGo::Begin() {
           }};
 }
 
-void LettingGo::AwaitAll(absl::Duration patience) {
+void PendingReleases::AwaitAll(absl::Duration patience) {
   if (CommandStream::HandlesHere() || os::OtherThreadsWereEnded()) return;
   State& state = Shared();
   const auto none = [] { return under_way_.load(std::memory_order_relaxed) == 0; };

@@ -14,7 +14,7 @@
 
 namespace sluice::client::sharing {
 
-class LettingGo {
+class PendingReleases {
  public:
   // Before anybody sees the command's end. Under way until the last copy is gone.
   static std::shared_ptr<void> Begin();
