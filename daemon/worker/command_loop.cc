@@ -151,7 +151,7 @@ absl::Status CommandLoop::HandleFrame(wire::Frame& frame) {
   Call call{frame, *answer};
   session_->objects().ForgetFailed();
   const HandlerResult result = Dispatch(*session_, command, call);
-  session_->commands_executed.fetch_add(1, std::memory_order_relaxed);
+  session_->counts.commands.fetch_add(1, std::memory_order_relaxed);
   if (result.is_violation()) return result.violation();
   RETURN_IF_ERROR(session_->TakeViolation());
   if (result.is_later()) return absl::OkStatus();

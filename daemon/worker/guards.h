@@ -21,7 +21,7 @@
 // driver's; and in a queue out of order a marker or barrier without a list, whose dependencies are
 // all of the queue. A guard in its list would turn it into another command.
 //
-// Session thread only.
+// Thread-compatible: reached by the object table, which belongs to the session thread.
 #pragma once
 
 #include <algorithm>

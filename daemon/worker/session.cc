@@ -52,21 +52,24 @@ void MemoryObject::PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan>
     (void)drivers.release();
 }
 
+SessionMemory::SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,
+                             Completions* completions)
+    : heap(handle_channel, memory_bytes),
+      svm_heap(handle_channel, memory_bytes, wire::kFirstSvmSegment, wire::kSvmBaseAddress),
+      imports(handle_channel),
+      pinned_heap(handle_channel, memory_bytes, wire::kFirstPinnedSegment, 0, Heap::Freed::kKept,
+                  kPinnedSegmentBytes),
+      pins(&pinned_heap),
+      mirrors(handle_channel, memory_bytes),
+      transfers(replies, completions, &pinned_heap, &pins) {}
+
 Session::Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring)
     : options_(options),
       handle_channel_(handle_channel),
       quota_(options.limits),
       replies_(reply_ring),
       completions_(&replies_, &printf_),
-      heap_(handle_channel, options.limits.memory_bytes),
-      svm_heap_(handle_channel, options.limits.memory_bytes, wire::kFirstSvmSegment,
-                wire::kSvmBaseAddress),
-      imports_(handle_channel),
-      pinned_heap_(handle_channel, options.limits.memory_bytes, wire::kFirstPinnedSegment, 0,
-                   Heap::Freed::kKept, kPinnedSegmentBytes),
-      pins_(&pinned_heap_),
-      mirrors_(handle_channel, options.limits.memory_bytes),
-      transfers_(&replies_, &completions_, &pinned_heap_, &pins_),
+      memory_(handle_channel, options.limits.memory_bytes, &replies_, &completions_),
       builds_(options.limits.build_ms),
       argument_records_(options.records_directory) {}
 
@@ -83,8 +86,8 @@ absl::Status Session::AddDevices() {
       object->platform = platform.handle;
       object->is_cpu = device.is_cpu;
       object->quirks = device.quirks;
-      devices_.push_back(object);
-      objects_.Insert(device.id, std::move(object));
+      state_.devices.push_back(object);
+      state_.objects.Insert(device.id, std::move(object));
     }
   }
   return absl::OkStatus();
@@ -92,20 +95,20 @@ absl::Status Session::AddDevices() {
 
 void Session::SetDevices(const absl::flat_hash_map<uint64_t, uint64_t>& ids_by_key) {
   thread_.Assert();
-  for (const auto& device : devices_) objects_.Erase(std::exchange(device->id, 0));
-  for (const auto& device : devices_) {
+  for (const auto& device : state_.devices) state_.objects.Erase(std::exchange(device->id, 0));
+  for (const auto& device : state_.devices) {
     const auto it = ids_by_key.find(device->key);
-    if (it == ids_by_key.end() || objects_.Contains(it->second)) continue;
+    if (it == ids_by_key.end() || state_.objects.Contains(it->second)) continue;
     device->id = it->second;
-    objects_.Insert(device->id, device);
+    state_.objects.Insert(device->id, device);
   }
 }
 
 cl_int Session::CheckNew(uint64_t id) {
   thread_.Assert();
-  if (objects_.size() >= options_.limits.objects) return CL_OUT_OF_RESOURCES;
-  if (id == 0 || objects_.Contains(id)) {
-    violation_ = absl::InvalidArgumentError(absl::StrCat("object id ", id, " is in use"));
+  if (state_.objects.size() >= options_.limits.objects) return CL_OUT_OF_RESOURCES;
+  if (id == 0 || state_.objects.Contains(id)) {
+    state_.violation = absl::InvalidArgumentError(absl::StrCat("object id ", id, " is in use"));
     return CL_INVALID_VALUE;
   }
   return CL_SUCCESS;
@@ -114,7 +117,7 @@ cl_int Session::CheckNew(uint64_t id) {
 bool Session::MayAccept() {
   thread_.Assert();
   if (quota_.TakesCommands()) return true;
-  violation_ = absl::ResourceExhaustedError(
+  state_.violation = absl::ResourceExhaustedError(
       absl::StrCat(quota_.in_flight(), " commands in flight, of which the session may have ",
                    options_.limits.in_flight));
   return false;
@@ -123,8 +126,8 @@ bool Session::MayAccept() {
 cl_int Session::Add(uint64_t id, std::shared_ptr<Object> object) {
   thread_.Assert();
   if (const cl_int status = CheckNew(id); status != CL_SUCCESS) return status;
-  objects_.Insert(id, std::move(object));
-  object_count.store(objects_.size(), std::memory_order_relaxed);
+  state_.objects.Insert(id, std::move(object));
+  counts.objects.store(state_.objects.size(), std::memory_order_relaxed);
   return CL_SUCCESS;
 }
 
@@ -132,26 +135,26 @@ void Session::Touch(QueueObject* queue) {
   thread_.Assert();
   if (queue->touched) return;
   queue->touched = true;
-  touched_.push_back(queue);
+  state_.touched.push_back(queue);
 }
 
 void Session::Forget(QueueObject* queue) {
   thread_.Assert();
-  std::erase(touched_, queue);
+  std::erase(state_.touched, queue);
 }
 
 void Session::FlushTouched() {
   thread_.Assert();
-  if (touched_.size() > 1) {
-    std::stable_sort(touched_.begin(), touched_.end(), [](QueueObject* a, QueueObject* b) {
-      return a->hints.priority < b->hints.priority;
-    });
+  if (state_.touched.size() > 1) {
+    std::stable_sort(
+        state_.touched.begin(), state_.touched.end(),
+        [](QueueObject* a, QueueObject* b) { return a->hints.priority < b->hints.priority; });
   }
-  for (QueueObject* const queue : touched_) {
+  for (QueueObject* const queue : state_.touched) {
     queue->touched = false;
     cl().clFlush(queue->handle.get());
   }
-  touched_.clear();
+  state_.touched.clear();
 }
 
 void Session::ReportRefused(const Refusal& refusal, cl_int status) {
@@ -170,12 +173,12 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   }
   if (event_id == 0) return;
   if (!MayKeepFailed()) {
-    forgot_refused_ = forgot_refused_ || refusal.named;
-  } else if (refusal.named && !objects_.Contains(event_id)) {
+    state_.forgot_refused = state_.forgot_refused || refusal.named;
+  } else if (refusal.named && !state_.objects.Contains(event_id)) {
     auto event = std::make_shared<EventObject>();
     event->failed = status;
-    objects_.Insert(event_id, std::move(event));
-    object_count.store(objects_.size(), std::memory_order_relaxed);
+    state_.objects.Insert(event_id, std::move(event));
+    counts.objects.store(state_.objects.size(), std::memory_order_relaxed);
   }
   completions_.SendCompletion(event_id, status);
 }
@@ -184,15 +187,15 @@ void Session::ReportRefused(const Refusal& refusal, cl_int status) {
 // may hold no more than for what it has.
 bool Session::MayKeepFailed() const {
   thread_.Assert();
-  return objects_.size() / 2 < options_.limits.objects;
+  return state_.objects.size() / 2 < options_.limits.objects;
 }
 
 void Session::ReportFailedCreation(const char* call, uint64_t context_id, uint64_t id,
                                    cl_int status) {
   thread_.Assert();
-  if (id != 0 && MayKeepFailed() && !objects_.Contains(id)) {
-    objects_.Insert(id, std::make_shared<FailedObject>(status));
-    object_count.store(objects_.size(), std::memory_order_relaxed);
+  if (id != 0 && MayKeepFailed() && !state_.objects.Contains(id)) {
+    state_.objects.Insert(id, std::make_shared<FailedObject>(status));
+    counts.objects.store(state_.objects.size(), std::memory_order_relaxed);
   }
   pb::Reply reply;
   pb::CreationFailed& failed = *reply.mutable_creation_failed();
@@ -208,7 +211,7 @@ void Session::DescribeLease(pb::Lease* lease) const {
   const uint64_t limit = options_.limits.memory_bytes;
   lease->set_memory_bytes(limit > bytes ? limit - bytes : 0);
   const uint64_t objects = options_.limits.objects;
-  lease->set_objects(objects > objects_.size() ? objects - objects_.size() : 0);
+  lease->set_objects(objects > state_.objects.size() ? objects - state_.objects.size() : 0);
 }
 
 }  // namespace sluice::worker

@@ -57,6 +57,45 @@ struct Refusal {
   bool named = false;     // Later commands may name the event.
 };
 
+// For statistics; relaxed.
+struct SessionCounts {
+  std::atomic<uint64_t> commands{0};  // Executed.
+  std::atomic<uint64_t> objects{0};
+  std::atomic<uint64_t> contexts{0};
+  std::atomic<uint64_t> imported{0};  // Memory objects of native objects, by the way that their
+  std::atomic<uint64_t> shadowed{0};  // bytes travel.
+  std::atomic<uint64_t> staged{0};
+  std::atomic<uint64_t> semaphored{0};  // Shadows whose semaphores have been used.
+  std::atomic<uint64_t> mutexed{0};     // Shadows with a keyed mutex.
+};
+
+// The memory that the session's bytes lie in and pass through. Thread-safe, each as its header says.
+struct SessionMemory {
+  SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,
+                Completions* completions);
+
+  Heap heap;
+  Heap svm_heap;
+  Imports imports;
+  Heap pinned_heap;
+  Pins pins;
+  Mirrors mirrors;
+  Transfers transfers;
+};
+
+// The session thread's own.
+struct SessionState {
+  ObjectTable objects;
+  std::vector<std::shared_ptr<DeviceObject>> devices;  // The host's.
+  TurnGate turns;
+  KeptEvents kept_events;
+  SessionHints hints;
+  std::vector<QueueObject*> touched;
+  absl::Status violation;
+  bool forgot_refused = false;
+  bool more_follows = false;
+};
+
 class Session {
  public:
   // `handle_channel` and the mapping of the reply ring outlive the session.
@@ -74,33 +113,38 @@ class Session {
   // Session thread only.
   ObjectTable& objects() {
     thread_.Assert();
-    return objects_;
+    return state_.objects;
   }
   // For a thread that looks while the session thread waits for the next command.
-  ObjectTable& ObjectsForTesting() ABSL_NO_THREAD_SAFETY_ANALYSIS { return objects_; }
+  ObjectTable& ObjectsForTesting() ABSL_NO_THREAD_SAFETY_ANALYSIS { return state_.objects; }
   Replies& replies() { return replies_; }
   PrintfCapture& printf() { return printf_; }
   Completions& completions() { return completions_; }
   const Completions& completions() const { return completions_; }
-  Heap& heap() { return heap_; }
-  Heap& svm_heap() { return svm_heap_; }
-  Heap& pinned_heap() { return pinned_heap_; }
-  Pins& pins() { return pins_; }
-  Mirrors& mirrors() { return mirrors_; }
+  Heap& heap() { return memory_.heap; }
+  Heap& svm_heap() { return memory_.svm_heap; }
+  Heap& pinned_heap() { return memory_.pinned_heap; }
+  Pins& pins() { return memory_.pins; }
+  Mirrors& mirrors() { return memory_.mirrors; }
   Quota& quota() { return quota_; }
-  Imports& imports() { return imports_; }
-  Transfers& transfers() { return transfers_; }
+  Imports& imports() { return memory_.imports; }
+  Transfers& transfers() { return memory_.transfers; }
   // Session thread only.
-  TurnGate& turns() { return turns_; }
+  TurnGate& turns() {
+    thread_.Assert();
+    return state_.turns;
+  }
+  // Before the session's first command.
+  TurnGate& TurnsForTesting() ABSL_NO_THREAD_SAFETY_ANALYSIS { return state_.turns; }
   KeptEvents& kept_events() {
     thread_.Assert();
-    return kept_events_;
+    return state_.kept_events;
   }
   Builds& builds() { return builds_; }
   ArgumentRecords& argument_records() { return argument_records_; }
   SessionHints& hints() {
     thread_.Assert();
-    return hints_;
+    return state_.hints;
   }
 
   // New objects are counted; CL_OUT_OF_RESOURCES over the limit, CL_SUCCESS once inserted. An id
@@ -112,7 +156,7 @@ class Session {
   bool MayAccept();
   absl::Status TakeViolation() {
     thread_.Assert();
-    return std::exchange(violation_, absl::OkStatus());
+    return std::exchange(state_.violation, absl::OkStatus());
   }
 
   // Remembers a queue with unflushed commands; FlushTouched() flushes them, when the ring has run
@@ -122,16 +166,16 @@ class Session {
   void FlushTouched();
   const std::vector<QueueObject*>& touched() const {
     thread_.Assert();
-    return touched_;
+    return state_.touched;
   }
   // Enough is waiting in the ring that the command which is handled now is none of the last.
   bool more_follows() const {
     thread_.Assert();
-    return more_follows_;
+    return state_.more_follows;
   }
   void set_more_follows(bool follows) {
     thread_.Assert();
-    more_follows_ = follows;
+    state_.more_follows = follows;
   }
 
   // Sends a LateError, unless it was refused for a wait list that has failed, and the failed
@@ -145,7 +189,7 @@ class Session {
   // An event that the client names and nobody has may be a refused command's.
   bool forgot_refused() const {
     thread_.Assert();
-    return forgot_refused_;
+    return state_.forgot_refused;
   }
 
   // For operators: the device of the session's first context. Any thread.
@@ -161,15 +205,7 @@ class Session {
   // As MakeUnaskedKernel makes them, once they were wanted. The build thread's.
   std::map<ArgInfoAsked, UniqueCl<cl_kernel>> unasked_kernels;
 
-  // For statistics; relaxed.
-  std::atomic<uint64_t> commands_executed{0};
-  std::atomic<uint64_t> object_count{0};
-  std::atomic<uint64_t> context_count{0};
-  std::atomic<uint64_t> imported_count{0};  // Memory objects of native objects, by the way that
-  std::atomic<uint64_t> shadowed_count{0};  // their bytes travel.
-  std::atomic<uint64_t> staged_count{0};
-  std::atomic<uint64_t> semaphored_count{0};  // Shadows whose semaphores have been used.
-  std::atomic<uint64_t> mutexed_count{0};     // Shadows with a keyed mutex.
+  SessionCounts counts;
 
  private:
   bool MayKeepFailed() const;
@@ -179,26 +215,12 @@ class Session {
   Quota quota_;
   Replies replies_;
   PrintfCapture printf_;
-  TurnGate turns_;
   Completions completions_;
-  Heap heap_;
-  Heap svm_heap_;
-  Imports imports_;
-  Heap pinned_heap_;
-  Pins pins_;
-  Mirrors mirrors_;
-  Transfers transfers_;
+  SessionMemory memory_;
   Builds builds_;
   ArgumentRecords argument_records_;
   os::ThreadChecker thread_;  // The session thread.
-  ObjectTable objects_ ABSL_GUARDED_BY(thread_);
-  std::vector<std::shared_ptr<DeviceObject>> devices_ ABSL_GUARDED_BY(thread_);  // The host's.
-  KeptEvents kept_events_ ABSL_GUARDED_BY(thread_);
-  SessionHints hints_ ABSL_GUARDED_BY(thread_);
-  std::vector<QueueObject*> touched_ ABSL_GUARDED_BY(thread_);
-  absl::Status violation_ ABSL_GUARDED_BY(thread_);
-  bool forgot_refused_ ABSL_GUARDED_BY(thread_) = false;
-  bool more_follows_ ABSL_GUARDED_BY(thread_) = false;
+  SessionState state_ ABSL_GUARDED_BY(thread_);
 
   mutable absl::Mutex device_mu_;
   std::string device_name_ ABSL_GUARDED_BY(device_mu_);

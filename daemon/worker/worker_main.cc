@@ -67,20 +67,20 @@ void SendStats(const Session& session) {
   wire::WorkerStats stats = wire::MakeMessage<wire::WorkerStats>();
   Session& mutable_session = const_cast<Session&>(session);
   stats.memory_bytes = mutable_session.quota().memory_bytes();
-  stats.object_count = session.object_count.load(std::memory_order_relaxed);
-  stats.commands_executed = session.commands_executed.load(std::memory_order_relaxed);
-  stats.context_count = session.context_count.load(std::memory_order_relaxed);
-  stats.imported_objects = session.imported_count.load(std::memory_order_relaxed);
-  stats.shadowed_objects = session.shadowed_count.load(std::memory_order_relaxed);
-  stats.staged_objects = session.staged_count.load(std::memory_order_relaxed);
+  stats.object_count = session.counts.objects.load(std::memory_order_relaxed);
+  stats.commands_executed = session.counts.commands.load(std::memory_order_relaxed);
+  stats.context_count = session.counts.contexts.load(std::memory_order_relaxed);
+  stats.imported_objects = session.counts.imported.load(std::memory_order_relaxed);
+  stats.shadowed_objects = session.counts.shadowed.load(std::memory_order_relaxed);
+  stats.staged_objects = session.counts.staged.load(std::memory_order_relaxed);
   wire::SetString(stats.device_name, session.device_name());
   (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 
 void SendShadowStats(const Session& session) {
   wire::ShadowStats stats = wire::MakeMessage<wire::ShadowStats>();
-  stats.by_semaphores = session.semaphored_count.load(std::memory_order_relaxed);
-  stats.by_keyed_mutex = session.mutexed_count.load(std::memory_order_relaxed);
+  stats.by_semaphores = session.counts.semaphored.load(std::memory_order_relaxed);
+  stats.by_keyed_mutex = session.counts.mutexed.load(std::memory_order_relaxed);
   (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
 }
 

@@ -66,7 +66,7 @@ TEST_F(EventLoopbackTest, UnnamedEventsAreNotKept) {
     const uint64_t queue = MakeQueue(context, device);
     const uint64_t mem = MakeBuffer(context, kSize);
     client_->Sync();
-    const size_t before = client_->session().object_count;
+    const size_t before = client_->session().counts.objects;
     pb::Command command;
     pb::EnqueueWriteBuffer& body = *command.mutable_enqueue_write_buffer();
     const uint64_t event = On(body.mutable_on(), queue);
@@ -83,7 +83,7 @@ TEST_F(EventLoopbackTest, UnnamedEventsAreNotKept) {
     EXPECT_EQ(Completed(event).status(), CL_INVALID_MEM_OBJECT);
     EXPECT_EQ(Completed(Marker(queue, {event})).status(), CL_INVALID_EVENT_WAIT_LIST);
     client_->Sync();
-    EXPECT_EQ(client_->session().object_count, before + 1);  // The refused marker's id.
+    EXPECT_EQ(client_->session().counts.objects, before + 1);  // The refused marker's id.
   }
 }
 

@@ -22,8 +22,8 @@ class TurnLoopbackTest : public LoopbackTest {
     client_.reset();
     Start({}, gpu_vendor_id);
     Session& session = client_->session();
-    session.turns().AttachForTesting(&orders_, &words_, everywhere);
-    session.completions().set_running(session.turns().running());
+    session.TurnsForTesting().AttachForTesting(&orders_, &words_, everywhere);
+    session.completions().set_running(session.TurnsForTesting().running());
     context_ = MakeContext();
     queue_ = MakeQueue(context_);
     kernel_ = MakeKernel(MakeProgram(context_));

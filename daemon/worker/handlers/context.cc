@@ -175,7 +175,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   DescribeImageFormats(*context, &placement);
   session.NameDevice(DeviceName(handles[0]));
   const cl_int added = session.Add(cmd.context_id(), std::move(context));
-  if (added == CL_SUCCESS) session.context_count.fetch_add(1, std::memory_order_relaxed);
+  if (added == CL_SUCCESS) session.counts.contexts.fetch_add(1, std::memory_order_relaxed);
   return added;
 }
 
@@ -195,7 +195,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
     held_by_events = true;
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
-    session.context_count.fetch_sub(1, std::memory_order_relaxed);
+    session.counts.contexts.fetch_sub(1, std::memory_order_relaxed);
     held_by_events = true;
   }
   if (const auto event = objects.Find<EventObject>(cmd.id()); event != nullptr) {
@@ -209,7 +209,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
   }
   objects.Erase(cmd.id());
   if (held_by_events) session.kept_events().Sweep();
-  session.object_count.store(objects.size(), std::memory_order_relaxed);
+  session.counts.objects.store(objects.size(), std::memory_order_relaxed);
   return CL_SUCCESS;
 }
 

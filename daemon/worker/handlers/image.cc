@@ -240,7 +240,7 @@ HandlerResult HandleCreateImage(Session& session, const pb::CreateImage& cmd, Ca
     return absl::InvalidArgumentError(
         absl::StrCat("image of ", memory->size, " bytes with ", contents.size(), " of contents"));
   }
-  if (cmd.staged()) memory->CountIn(&session.staged_count);
+  if (cmd.staged()) memory->CountIn(&session.counts.staged);
   DescribePlacement(*memory, call.answer.mutable_memory());
   return session.Add(cmd.mem_id(), std::move(memory));
 }

@@ -168,7 +168,7 @@ HandlerResult HandleCreateBuffer(Session& session, const pb::CreateBuffer& cmd, 
   if (cmd.mirror()) MakeMirror(session, memory.get());
   if (const cl_int status = MakeBuffer(cmd, contents, session, memory.get()); status != CL_SUCCESS)
     return status;
-  if (cmd.staged()) memory->CountIn(&session.staged_count);
+  if (cmd.staged()) memory->CountIn(&session.counts.staged);
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
   placement.set_in_heap(memory->span.segment != 0);
   placement.set_is_mirror(memory->mirror != nullptr);

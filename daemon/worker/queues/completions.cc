@@ -439,6 +439,7 @@ std::pair<Completions::PendingRef, cl_int> Completions::NewestEnded(const Pendin
 }
 
 Completions::Polled Completions::Poll() {
+  poller_.Assert();
   Polled polled;
   while (true) {
     Looks looks;

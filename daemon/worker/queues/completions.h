@@ -14,7 +14,7 @@
 // driver that refuses a callback (Wine's) is treated so from then on.
 //
 // The driver is never called with the lock held: it may hold its own when it calls back.
-// Thread-safe, but for set_polls and Poll: session thread only.
+// Thread-safe, but for Poll: session thread only.
 #pragma once
 
 #include <atomic>
@@ -29,6 +29,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/synchronization/mutex.h"
+#include "broker/os/thread_checker.h"
 #include "daemon/worker/cl_handle.h"
 #include "daemon/worker/queues/in_flight.h"
 #include "proto/frame.h"
@@ -159,6 +160,7 @@ class Completions {
   std::deque<std::shared_ptr<void>> left_behind_ ABSL_GUARDED_BY(mu_);  // Of failed commands.
   uint32_t running_ ABSL_GUARDED_BY(mu_) = 0;  // Also in *running_word_, if there is one.
   std::atomic<uint32_t>* running_word_ = nullptr;
+  os::ThreadChecker poller_;
   size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
   Pending* poll_next_ ABSL_GUARDED_BY(mu_) =
       nullptr;  // Poll goes on here; null: behind the oldest.

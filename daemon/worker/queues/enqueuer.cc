@@ -284,7 +284,7 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
   waits_.assign(1, done.get());
   waits_elsewhere_ = waits_for_stuck_ = true;
   guards_.AppendTo(&waits_);
-  const HandlerResult published =
+  HandlerResult published =
       Run([](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
       });

@@ -75,9 +75,9 @@ TEST_F(ImportedLoopbackTest, WaysAreCounted) {
   stage.mutable_create_buffer()->set_staged(true);
   ASSERT_EQ(client_->Call(stage).status(), CL_SUCCESS);
   MakeBuffer(context, 4096);
-  EXPECT_EQ(client_->session().imported_count, 1u);
-  EXPECT_EQ(client_->session().staged_count, 1u);
-  EXPECT_EQ(client_->session().shadowed_count, 0u);
+  EXPECT_EQ(client_->session().counts.imported, 1u);
+  EXPECT_EQ(client_->session().counts.staged, 1u);
+  EXPECT_EQ(client_->session().counts.shadowed, 0u);
   for (const uint64_t id :
        {import.create_imported_buffer().mem_id(), stage.create_buffer().mem_id()}) {
     pb::Command release;
@@ -85,8 +85,8 @@ TEST_F(ImportedLoopbackTest, WaysAreCounted) {
     client_->Send(release);
   }
   client_->Sync();
-  EXPECT_EQ(client_->session().imported_count, 0u);
-  EXPECT_EQ(client_->session().staged_count, 0u);
+  EXPECT_EQ(client_->session().counts.imported, 0u);
+  EXPECT_EQ(client_->session().counts.staged, 0u);
 }
 
 // The driver works in the client's memory itself: it reads what is there, and what it writes is

@@ -91,7 +91,7 @@ TEST_F(OpaqueLoopbackTest, DriverImportsTheMemory) {
   EXPECT_EQ(properties[0], CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR);
   EXPECT_EQ(properties[2], CL_MEM_DEVICE_HANDLE_LIST_KHR);
   EXPECT_EQ(properties[3], reinterpret_cast<uint64_t>(fake::FakeCl::gpu()));
-  EXPECT_EQ(client_->session().imported_count, 1u);
+  EXPECT_EQ(client_->session().counts.imported, 1u);
   EXPECT_EQ(ChangeHands(true, mem), CL_COMPLETE);
   EXPECT_EQ(ChangeHands(false, mem), CL_COMPLETE);
   EXPECT_EQ(fake_->ownership_changes(), (std::vector<bool>{true, false}));
@@ -126,8 +126,8 @@ TEST_F(OpaqueLoopbackTest, ImagesAreCopiedOnTheWay) {
   command.mutable_create_imported_buffer()->mutable_memory()->set_shadow(true);
   const uint64_t mem = Import(command);
   EXPECT_EQ(fake_->Last("clCreateBufferWithProperties").values[3], 1532u);
-  EXPECT_EQ(client_->session().imported_count, 0u);
-  EXPECT_EQ(client_->session().shadowed_count, 1u);
+  EXPECT_EQ(client_->session().counts.imported, 0u);
+  EXPECT_EQ(client_->session().counts.shadowed, 1u);
   pb::ImageDesc desc;
   desc.set_image_type(CL_MEM_OBJECT_IMAGE2D);
   desc.set_width(4);

@@ -101,18 +101,18 @@ TEST_F(ShadowSemaphoreLoopbackTest, UseIsCounted) {
   ASSERT_NO_FATAL_FAILURE(MakeShadow(&queue, &mem));
   EXPECT_EQ(Completed(Acquire(queue, mem)).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(Release(queue, mem)).status(), CL_COMPLETE);
-  EXPECT_EQ(client_->session().semaphored_count, 0u);
+  EXPECT_EQ(client_->session().counts.semaphored, 0u);
   for (int round = 0; round < 2; ++round) {
     Signal();
     EXPECT_EQ(Completed(Acquire(queue, mem, {}, {true, 0, 0, 0})).status(), CL_COMPLETE);
     EXPECT_EQ(Completed(Release(queue, mem)).status(), CL_COMPLETE);
-    EXPECT_EQ(client_->session().semaphored_count, 1u);
+    EXPECT_EQ(client_->session().counts.semaphored, 1u);
   }
-  EXPECT_EQ(client_->session().mutexed_count, 0u);
+  EXPECT_EQ(client_->session().counts.mutexed, 0u);
   pb::Command release;
   release.mutable_release_object()->set_id(mem);
   client_->Send(release);
-  client_->WaitUntil([this] { return client_->session().semaphored_count == 0; });
+  client_->WaitUntil([this] { return client_->session().counts.semaphored == 0; });
 }
 
 // A release has ended for the host when the device has been told; the signal is behind the copy,

@@ -15,7 +15,7 @@ TEST_F(ShadowLoopbackTest, CpuDeviceWorksInTheMemory) {
   const uint64_t mem = client_->NewId();
   const pb::Answer answer = Create(mem, context);
   ASSERT_EQ(answer.status(), CL_SUCCESS) << answer.shadow().reason();
-  EXPECT_EQ(client_->session().shadowed_count, 1u);
+  EXPECT_EQ(client_->session().counts.shadowed, 1u);
   os::UniqueFd descriptor;
   const wire::HandleMessage message = client_->TakeHandle(&descriptor);
   EXPECT_EQ(message.type, wire::HandleMessageType::kShadowMemory);

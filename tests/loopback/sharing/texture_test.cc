@@ -160,8 +160,8 @@ TEST_F(TextureLoopbackTest, DriverImportsTheTexture) {
   EXPECT_EQ(properties[0], CL_EXTERNAL_MEMORY_HANDLE_D3D11_TEXTURE_KHR);
   EXPECT_EQ(properties[2], CL_MEM_DEVICE_HANDLE_LIST_KHR);
   EXPECT_EQ(properties[3], reinterpret_cast<uint64_t>(fake::FakeCl::gpu()));
-  EXPECT_EQ(client_->session().imported_count, 1u);
-  EXPECT_EQ(client_->session().shadowed_count, 0u);
+  EXPECT_EQ(client_->session().counts.imported, 1u);
+  EXPECT_EQ(client_->session().counts.shadowed, 0u);
   EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);
   EXPECT_EQ(Completed(Release(mem)).status(), CL_COMPLETE);
   EXPECT_EQ(texture_->TakeLog(), "acquire release ");
@@ -171,8 +171,8 @@ TEST_F(TextureLoopbackTest, DriverImportsTheTexture) {
 // back with key 0 after its release, round after round.
 TEST_F(TextureLoopbackTest, KeyedMutexIsTakenAroundTheDriver) {
   const uint64_t mem = Import(/*keyed_mutex=*/true);
-  EXPECT_EQ(client_->session().shadowed_count, 1u);
-  EXPECT_EQ(client_->session().mutexed_count, 1u);
+  EXPECT_EQ(client_->session().counts.shadowed, 1u);
+  EXPECT_EQ(client_->session().counts.mutexed, 1u);
   for (int round = 0; round < 3; ++round) {
     GiveToWorker();
     EXPECT_EQ(Completed(Acquire(mem)).status(), CL_COMPLETE);

@@ -182,9 +182,9 @@ HandlerResult ImportTexture(Session& session, const pb::CreateImportedImage& cmd
   memory->element_size = element_bytes;
   memory->layout.extent = layout.extent;
   // With a mutex it is the client's own texture, which it copies to and from.
-  memory->CountIn(memory->hands->mutex != nullptr ? &session.shadowed_count
-                                                  : &session.imported_count);
-  if (memory->hands->mutex != nullptr) memory->CountOrderIn(&session.mutexed_count);
+  memory->CountIn(memory->hands->mutex != nullptr ? &session.counts.shadowed
+                                                  : &session.counts.imported);
+  if (memory->hands->mutex != nullptr) memory->CountOrderIn(&session.counts.mutexed);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -228,7 +228,7 @@ HandlerResult ImportDeviceMemory(Session& session, const pb::CreateImportedBuffe
       cmd.flags() & (CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY);
   const absl::Status imported = ImportOpaque(*importer, std::move(fd), flags, memory.get());
   if (!imported.ok()) return Refuse(call, imported.message());
-  memory->CountIn(cmd.memory().shadow() ? &session.shadowed_count : &session.imported_count);
+  memory->CountIn(cmd.memory().shadow() ? &session.counts.shadowed : &session.counts.imported);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -260,7 +260,7 @@ HandlerResult HandleCreateImportedBuffer(Session& session, const pb::CreateImpor
                                            &status));
   if (status == CL_SUCCESS) status = LeaveMappingToDriver(*std::move(mapping), memory.get());
   if (status != CL_SUCCESS) return status;
-  memory->CountIn(&session.imported_count);
+  memory->CountIn(&session.counts.imported);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -301,7 +301,7 @@ HandlerResult HandleCreateImportedImage(Session& session, const pb::CreateImport
   if (status == CL_INVALID_OPERATION) return Refuse(call, "the driver lays images out otherwise");
   if (status == CL_SUCCESS) status = LeaveMappingToDriver(*std::move(mapping), memory.get());
   if (status != CL_SUCCESS) return status;
-  memory->CountIn(&session.imported_count);
+  memory->CountIn(&session.counts.imported);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 

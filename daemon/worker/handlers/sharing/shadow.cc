@@ -174,7 +174,7 @@ HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
   what.semaphore = semaphore;
   if (what.memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
   if (semaphore && what.memory->semaphores == nullptr) return CL_INVALID_OPERATION;
-  if (semaphore) what.memory->CountOrderIn(&session.semaphored_count);
+  if (semaphore) what.memory->CountOrderIn(&session.counts.semaphored);
   if (cmd.image_id() != 0) {
     what.image = session.objects().Find<MemoryObject>(cmd.image_id());
     what.region = wire::DecodeSize3(cmd.region());
@@ -236,7 +236,7 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
     return absl::IsResourceExhausted(made) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
                                            : CL_INVALID_OPERATION;
   }
-  memory->CountIn(&session.shadowed_count);
+  memory->CountIn(&session.counts.shadowed);
   placement.set_copies_images(true);
   placement.set_semaphores(memory->semaphores != nullptr);
   placement.set_allocation_bytes(memory->shadow->memory->allocation_bytes());
