@@ -7,18 +7,13 @@
 #include "daemon/worker/driver.h"
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/worker_files.h"
-#include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
 namespace sluice::worker {
 
-absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit) {
-  RETURN_IF_ERROR(Driver::Load());
+absl::StatusOr<pb::PlatformSnapshot> TakeSnapshot(const std::string& device_allow_list,
+                                                  uint64_t memory_limit) {
   ASSIGN_OR_RETURN(const std::vector<RealPlatform> platforms, ListRealDevices(device_allow_list));
-  // Drivers that list devices all the same may fail to build.
-  if (const std::string unusable = UnusableFolder(); !unusable.empty())
-    Log(LogLevel::kWarning, "worker", unusable);
-  if (platforms.empty()) return absl::OkStatus();  // An empty snapshot says that none is allowed.
   pb::PlatformSnapshot snapshot;
   for (const RealPlatform& platform : platforms) {
     pb::PlatformSnapshot::Platform& entry = *snapshot.add_platforms();
@@ -30,6 +25,16 @@ absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64
       ReadDeviceInfo(device.handle, memory_limit, described.mutable_info());
     }
   }
+  return snapshot;
+}
+
+absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit) {
+  RETURN_IF_ERROR(Driver::Load());
+  ASSIGN_OR_RETURN(const pb::PlatformSnapshot snapshot,
+                   TakeSnapshot(device_allow_list, memory_limit));
+  // Drivers that list devices all the same may fail to build.
+  if (const std::string unusable = UnusableFolder(); !unusable.empty())
+    Log(LogLevel::kWarning, "worker", unusable);
   return os::WriteWhole(snapshot_fd, snapshot.SerializeAsString());
 }
 

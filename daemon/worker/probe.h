@@ -7,11 +7,18 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/snapshot.pb.h"
 
 namespace sluice::worker {
 
-// Writes a PlatformSnapshot to the descriptor. A session may have `memory_limit` bytes; 0: no
-// limit.
+// The loaded driver's answers about those devices that the list allows. A session may have
+// `memory_limit` bytes; 0: no limit.
+absl::StatusOr<v1::PlatformSnapshot> TakeSnapshot(const std::string& device_allow_list,
+                                                  uint64_t memory_limit);
+
+// Loads the driver and writes its PlatformSnapshot to the descriptor; nothing if no device is
+// allowed.
 absl::Status Probe(int snapshot_fd, const std::string& device_allow_list, uint64_t memory_limit);
 
 }  // namespace sluice::worker

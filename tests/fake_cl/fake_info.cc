@@ -82,6 +82,18 @@ cl_int CL_API_CALL fake_clGetDeviceInfo(cl_device_id device, cl_device_info para
       return GiveText(device == &g_runtime->gpu ? "a;b" : "", room, out, size_ret);
     case CL_DEVICE_IMAGE_SUPPORT:
       return GiveValue(cl_bool{CL_TRUE}, room, out, size_ret);
+    case CL_DEVICE_QUEUE_ON_HOST_PROPERTIES:
+      return GiveValue(cl_command_queue_properties{CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE |
+                                                   CL_QUEUE_PROFILING_ENABLE},
+                       room, out, size_ret);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE:
+      return GiveValue(size_t{256}, room, out, size_ret);
+    case CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS:
+      return GiveValue(cl_uint{3}, room, out, size_ret);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES: {
+      const size_t three[3] = {256, 256, 64};
+      return GiveValue(three, room, out, size_ret);
+    }
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return GiveValue(cl_uint{4}, room, out, size_ret);
     case CL_DEVICE_SVM_CAPABILITIES:

@@ -13,7 +13,8 @@ TESTS = {
     "tests/unit/broker": "sluice::broker", "tests/unit/client_icd": "sluice::client", "tests/unit/daemon": "sluice::worker",
     "tests/unit/gateway": "sluice::gateway", "tests/unit/platform_linux": "sluice::os",
     "tests/unit/platform_win": "sluice::os", "tests/unit/proto": "sluice::wire", "tests/unit/resources": "sluice::broker",
-    "tests/hostile": "sluice::worker", "tests/loopback": "sluice::worker", "tests/windows": "sluice::tests",
+    "tests/hostile": "sluice::worker", "tests/loopback": "sluice::worker", "tests/loopback/driver": "sluice::client",
+    "tests/windows": "sluice::tests",
     "tests/fuzz": "sluice::fuzz", "tests/fake_cl": "sluice::fake", "tests/complete_driver": "sluice::complete_driver",
     "tests/conformance": "sluice::conformance", "tests/sharing": "sluice::gltest", "tests/sharing/d3d": "sluice::d3dtest",
 }

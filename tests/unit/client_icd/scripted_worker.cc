@@ -64,26 +64,6 @@ void ScriptedWorker::FailNextAcquire(cl_int status) {
   fail_acquire_ = status;
 }
 
-void ScriptedWorker::FailNextCreation(cl_int status) {
-  const std::lock_guard<std::mutex> lock(mu_);
-  fail_creation_ = status;
-}
-
-size_t ScriptedWorker::Unasked() {
-  const std::lock_guard<std::mutex> lock(mu_);
-  return unasked_;
-}
-
-void ScriptedWorker::EndBuild(cl_int status) {
-  std::unique_lock<std::mutex> lock(mu_);
-  changed_.wait(lock, [this] { return !builds_.empty(); });
-  pb::Reply reply;
-  reply.mutable_answer()->set_sequence(builds_.front());
-  reply.mutable_answer()->set_status(status);
-  builds_.pop_front();
-  Reply(reply);
-}
-
 bool ScriptedWorker::shares_memory() const {
   const std::lock_guard<std::mutex> lock(mu_);
   return takes_imports_ || makes_shadows_;
@@ -127,11 +107,11 @@ void ScriptedWorker::Take(const wire::FrameHeader& header, const pb::Command& co
   switch (command.body_case()) {
     case pb::Command::kCreateBuffer:
       memory_[command.create_buffer().mem_id()] = std::string(command.create_buffer().size(), '\0');
-      return AnswerCreation(command, reply);
+      return Reply(reply);
     case pb::Command::kCreateImage:
     case pb::Command::kCreateSubBuffer:
     case pb::Command::kCreateSampler:
-      return AnswerCreation(command, reply);
+      return Reply(reply);
     case pb::Command::kCreateImportedBuffer:
     case pb::Command::kCreateImportedImage:
       last_import_ = command;
@@ -140,12 +120,6 @@ void ScriptedWorker::Take(const wire::FrameHeader& header, const pb::Command& co
         answer.set_refusal(refusal_);
       }
       return Reply(reply);
-    case pb::Command::kBuildProgram:
-    case pb::Command::kCompileProgram:
-    case pb::Command::kLinkProgram:
-      builds_.push_back(header.sequence);
-      changed_.notify_all();
-      return;
     case pb::Command::kCreateShadowBuffer: {
       const pb::CreateShadowBuffer& body = command.create_shadow_buffer();
       memory_[body.mem_id()] = std::string(body.size(), '\0');
@@ -165,7 +139,7 @@ void ScriptedWorker::Take(const wire::FrameHeader& header, const pb::Command& co
           in_order = (queue.properties(i + 1) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE) == 0;
       }
       in_order_[queue.queue_id()] = in_order;
-      return AnswerCreation(command, reply);
+      return Reply(reply);
     }
     case pb::Command::kSetUserEventStatus:
       ended_[command.set_user_event_status().event_id()] = command.set_user_event_status().status();
@@ -191,17 +165,6 @@ void ScriptedWorker::Take(const wire::FrameHeader& header, const pb::Command& co
     default:
       return;  // Nothing that needs an answer here.
   }
-}
-
-void ScriptedWorker::AnswerCreation(const pb::Command& command, const pb::Reply& answer) {
-  if (command.unasked_for() == 0) return Reply(answer);
-  ++unasked_;
-  if (fail_creation_ == CL_SUCCESS) return;
-  pb::Reply reply;
-  reply.mutable_creation_failed()->set_context_id(command.unasked_for());
-  reply.mutable_creation_failed()->set_status(std::exchange(fail_creation_, CL_SUCCESS));
-  reply.mutable_creation_failed()->set_call("Scripted");
-  Reply(reply);
 }
 
 void ScriptedWorker::Enqueue(const pb::Command& command) {

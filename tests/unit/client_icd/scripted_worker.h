@@ -47,14 +47,6 @@ class ScriptedWorker : public Transport {
   // The next acquire of a shadow fails with this.
   void FailNextAcquire(cl_int status);
 
-  // The next creation that nobody waits for fails with this.
-  void FailNextCreation(cl_int status);
-  // How many there were.
-  size_t Unasked();
-
-  // Builds, compilations and links run until this ends the oldest of them, which it waits for.
-  void EndBuild(cl_int status);
-
   // --- Transport.
   bool Send(const wire::FrameHeader& header, std::string_view message, std::string_view payload,
             bool wake) override;
@@ -84,7 +76,6 @@ class ScriptedWorker : public Transport {
   void Reply(const pb::Reply& reply, const std::string& payload = "");
   void Complete(uint64_t event, cl_int status, const std::string& payload = "");
   void Take(const wire::FrameHeader& header, const pb::Command& command, std::string_view payload);
-  void AnswerCreation(const pb::Command& command, const pb::Reply& answer);
   void Enqueue(const pb::Command& command);
   void Pump();
   bool Step(Pending* pending);  // True once it has ended.
@@ -110,9 +101,6 @@ class ScriptedWorker : public Transport {
   bool gave_semaphores_ = false;  // With the newest.
   std::string shadow_log_;
   cl_int fail_acquire_ = CL_SUCCESS;
-  cl_int fail_creation_ = CL_SUCCESS;
-  size_t unasked_ = 0;
-  std::deque<uint64_t> builds_;  // Their sequence numbers.
 };
 
 }  // namespace sluice::client
