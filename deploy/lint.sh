@@ -3,7 +3,7 @@
 # Checks the form of the code: clang-format on every source file, and with --tidy clang-tidy on what a build tree compiles.
 #   deploy/lint.sh [--fix] [--tidy [BUILD_DIR] | --tidy-since COMMIT [BUILD_DIR]]
 # clang-tidy takes 10 to 30 s a file, more than the compiler: all files are for the nightly run, those changed
-# since a commit for everybody's.
+# since a commit for everybody's, of which SLUICE_TIDY_MOST may name how many at most.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=check tidy="" since=""
@@ -37,6 +37,11 @@ if [[ -n $tidy ]]; then
   if [[ -n $since ]]; then
     changed=$(git diff --name-only "$since")  # Not in <(): its failure would be taken for no change.
     mapfile -t sources < <(comm -12 <(printf '%s\n' "${sources[@]}" | sort) <(sort <<<"$changed"))
+    if [[ -n ${SLUICE_TIDY_MOST:-} ]] && ((${#sources[@]} > SLUICE_TIDY_MOST)); then
+      echo "clang-tidy: of ${#sources[@]} changed files the $SLUICE_TIDY_MOST that changed last"
+      newest=$(git log --format= --name-only "$since..")
+      mapfile -t sources < <(awk '!seen[$0]++' <<<"$newest" | grep -Fx -f <(printf '%s\n' "${sources[@]}") | awk -v most="$SLUICE_TIDY_MOST" 'NR <= most')
+    fi
   fi
   # The build is GCC's: one of its warning flags is none of clang's.
   [[ ${#sources[@]} -eq 0 ]] || printf '%s\n' "${sources[@]}" |

@@ -11,27 +11,17 @@ set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 filter=${2:-*}
 case ${1:-} in
-  thread)
-    build=${SLUICE_BUILD_DIR:-$root/build-tsan}
-    # Reports are counted at the end: a process that ends with a code of the sanitizer's is not what its test waits for;
-    # nor is one that ends with a code where a signal should kill it.
-    export TSAN_OPTIONS="suppressions=$root/tests/sanitizers/tsan.supp ignore_noninstrumented_modules=1 history_size=4 exitcode=0 handle_segv=0"
-    ;;
-  address)
-    build=${SLUICE_BUILD_DIR:-$root/build-asan-ubsan}
-    export ASAN_OPTIONS="detect_stack_use_after_return=1"
-    export LSAN_OPTIONS="suppressions=$root/tests/sanitizers/lsan.supp print_suppressions=0"
-    export UBSAN_OPTIONS="print_stacktrace=1"
-    ;;
+  thread) build=${SLUICE_BUILD_DIR:-$root/build-tsan} ;;
+  address) build=${SLUICE_BUILD_DIR:-$root/build-asan-ubsan} ;;
   *) sed -n '3,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
+. "$root/tests/sanitizers/options.sh"
 export SLUICE_BUILD_DIR=$build
 logs=$build/sanitizer-logs
 rm -rf "$logs"
 mkdir -p "$logs"
 export SLUICE_TEST_LOG_DIR=$logs POCL_CACHE_DIR=$build/test-pocl-cache
 mkdir -p "$POCL_CACHE_DIR"
-unset OCL_ICD_VENDORS OCL_ICD_FILENAMES SLUICE_ENDPOINT SLUICE_TEST_KIND SLUICE_TEST_PLATFORM
 
 failed=0
 step() {
@@ -49,7 +39,6 @@ for kind in ring network; do
   step "conformance-$kind" python3 "$root/tests/system/harness.py" with "$kind" -- \
     python3 "$root/tests/conformance/run_all.py" "$build/bin/sluice_conformance" --filter="$filter"
 done
-reports=$(cat "$logs"/*.log | grep -cE 'SUMMARY: |runtime error: ')
-cat "$logs"/*.log | grep -E 'SUMMARY: |runtime error: ' | cut -c1-200 | sort | uniq -c | sort -rn | head -n 40
+reports=$(sanitizer_reports "$logs")
 echo "$reports reports; logs in $logs"
 [ "$reports" -eq 0 ] && [ "$failed" -eq 0 ]
