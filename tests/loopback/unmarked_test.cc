@@ -124,6 +124,22 @@ TEST_F(UnmarkedLoopbackTest, LaunchesOfAFullRingHaveNoEvents) {
   }
 }
 
+// So it is with barriers.
+TEST_F(UnmarkedLoopbackTest, BarriersOfAFullRingHaveNoEvents) {
+  {
+    Stop stop(fake_, "clEnqueueBarrierWithWaitList");
+    for (int i = 0; i < kCommands; ++i) {
+      pb::Command command;
+      On(command.mutable_enqueue_barrier()->mutable_on(), queue_);
+      command.mutable_enqueue_barrier()->mutable_on()->set_event_id(0);
+      client_->Send(command);
+    }
+  }
+  EXPECT_EQ(Completed(Finish()).status(), CL_COMPLETE);
+  EXPECT_EQ(fake_->Count("clEnqueueBarrierWithWaitList"), size_t{kCommands});
+  EXPECT_LT(WithEvent("clEnqueueBarrierWithWaitList"), 20u);
+}
+
 // What is written is kept until it has been written, also beyond the queue's release.
 TEST_F(UnmarkedLoopbackTest, PayloadsAreKept) {
   for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {

@@ -214,8 +214,9 @@ TEST_P(EglImages, Formats) {
     }
     const cl_int status = SharedOrRefused(image, kSide, before, after);
     if (status != CL_SUCCESS) {
-      EXPECT_EQ(status, LacksForcedShadow(format) ? CL_MEM_OBJECT_ALLOCATION_FAILURE
-                                                  : CL_IMAGE_FORMAT_NOT_SUPPORTED);
+      EXPECT_TRUE(status == CL_IMAGE_FORMAT_NOT_SUPPORTED ||
+                  (LacksForcedShadow(format) && status == CL_MEM_OBJECT_ALLOCATION_FAILURE))
+          << status;
       ++refused;
       continue;
     }

@@ -48,7 +48,7 @@ HandlerResult HandleEnqueueBarrier(Session& session, const pb::EnqueueBarrier& c
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         const cl_int status = cl().clEnqueueBarrierWithWaitList(queue, waits, list, event);
-        if (status == CL_SUCCESS) barred.NoteBarrier(*event);
+        if (status == CL_SUCCESS && event != nullptr) barred.NoteBarrier(*event);
         return status;
       });
 }
