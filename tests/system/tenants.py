@@ -21,6 +21,7 @@ SECONDS = 60
 ALICE, BOB = 65532, 65533  # Numbers of nobody's.
 SUBORDINATE = 265000
 report = harness.Report("tenants")
+os.environ.pop("POCL_CACHE_DIR", None)  # The suite's is root's; each domain has its own.
 
 
 class Daemon(harness.Daemon):
