@@ -127,7 +127,7 @@ cl_int CreateInSession(const Request& request, Ref<Context>* out, bool* spent) {
   if (status == CL_SUCCESS) {
     *out = std::move(context);
   } else if (*spent) {
-    endpoint.LetGo(*session);
+    endpoint.DropSession(*session);
   } else if (context->is_terminatable() && !session->lost()) {
     endpoint.KeepSession(session);  // Opened for this one: the next one takes it.
   }

@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
   return session_;
 }
 
-void Endpoint::LetGo(const Session& session) {
+void Endpoint::DropSession(const Session& session) {
   absl::MutexLock lock(&mu_);
   if (session_.get() != &session) return;
   session_.reset();

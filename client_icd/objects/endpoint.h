@@ -48,7 +48,7 @@ class Endpoint {
   // (CloseSession).
   absl::StatusOr<std::shared_ptr<Session>> OpenSeparateSession();
   // GetSession does not give this one any more. It goes on until its last context is gone.
-  void LetGo(const Session& session);
+  void DropSession(const Session& session);
   // Takes a session back whose context is gone: the next separate session, so that what its worker
   // still does may end.
   void KeepSession(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(spare_mu_);

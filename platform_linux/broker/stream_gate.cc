@@ -18,13 +18,6 @@
 namespace sluice::broker {
 namespace {
 
-// RFC 9113, 6.2, 6.4, 6.5, 6.10.
-constexpr uint8_t kHeaders = 1;
-constexpr uint8_t kResetStream = 3;
-constexpr uint8_t kSettings = 4;
-constexpr uint8_t kContinuation = 9;
-constexpr uint8_t kAck = 1;
-constexpr uint8_t kEndHeaders = 4;
 // gRPC's own clients acknowledge before they have begun more than a few; its limit holds from then
 // on.
 constexpr int kMostEarlyCalls = 512;
@@ -49,34 +42,26 @@ constexpr uint32_t kWritable = EPOLLOUT;
 
 int FrameMeter::Count(const char* bytes, size_t size) {
   resets_ = 0;
-  while (size > 0) {
-    if (skip_ > 0) {
-      const size_t skipped = std::min(skip_, size);
-      skip_ -= skipped;
-      bytes += skipped;
-      size -= skipped;
-      continue;
-    }
-    header_[header_size_++] = static_cast<uint8_t>(*bytes++);
-    --size;
-    if (header_size_ < kHeaderBytes) continue;
-    header_size_ = 0;
-    skip_ = size_t{header_[0]} << 16 | size_t{header_[1]} << 8 | header_[2];
-    OnFrame(header_[3], header_[4], skip_);
-  }
+  frames_.Take({bytes, size}, [this](const wire::FrameCutter::Header& frame) {
+    OnFrame(frame);
+    return true;
+  });
   return resets_;
 }
 
-void FrameMeter::OnFrame(uint8_t type, uint8_t flags, size_t size) {
-  if (type == kResetStream) ++resets_;
-  if (type == kSettings && (flags & kAck) != 0) acknowledged_ = true;
-  if (type == kHeaders && !acknowledged_ && ++early_calls_ > kMostEarlyCalls) broken_ = true;
-  if (type != kHeaders && type != kContinuation) return;
-  if (type == kHeaders) block_bytes_ = 0;
+void FrameMeter::OnFrame(const wire::FrameCutter::Header& frame) {
+  const uint8_t type = frame.type;
+  if (type == wire::http2::kResetStream) ++resets_;
+  if (type == wire::http2::kSettings && (frame.flags & wire::http2::kAck) != 0)
+    acknowledged_ = true;
+  if (type == wire::http2::kHeaders && !acknowledged_ && ++early_calls_ > kMostEarlyCalls)
+    broken_ = true;
+  if (type != wire::http2::kHeaders && type != wire::http2::kContinuation) return;
+  if (type == wire::http2::kHeaders) block_bytes_ = 0;
   // Frames without a byte count, too.
-  block_bytes_ += kHeaderBytes + size;
+  block_bytes_ += wire::FrameCutter::kHeaderBytes + frame.size;
   if (block_bytes_ > kMostBlockBytes) broken_ = true;
-  if ((flags & kEndHeaders) != 0) block_bytes_ = 0;
+  if ((frame.flags & wire::http2::kEndHeaders) != 0) block_bytes_ = 0;
 }
 
 absl::StatusOr<std::unique_ptr<StreamGate>> StreamGate::Start() {

@@ -29,6 +29,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
+#include "proto/network/http2_frames.h"
 
 namespace sluice::broker {
 
@@ -44,16 +45,11 @@ class FrameMeter {
   bool broken() const { return broken_; }
 
  private:
-  static constexpr size_t kPrefaceBytes = 24;
-  static constexpr size_t kHeaderBytes = 9;
+  void OnFrame(const wire::FrameCutter::Header& frame);
 
-  void OnFrame(uint8_t type, uint8_t flags, size_t size);
-
-  size_t skip_ = kPrefaceBytes;  // Until the next header.
-  std::array<uint8_t, kHeaderBytes> header_ = {};
-  size_t header_size_ = 0;  // The part of it that is there.
-  int resets_ = 0;          // Of this call of Count.
-  int early_calls_ = 0;     // Before the acknowledgement.
+  wire::FrameCutter frames_{wire::FrameCutter::kPrefaceBytes};
+  int resets_ = 0;       // Of this call of Count.
+  int early_calls_ = 0;  // Before the acknowledgement.
   bool acknowledged_ = false;
   size_t block_bytes_ =
       0;  // Of the block of headers that has no end yet, with its frames' headers.

@@ -6,17 +6,6 @@
 namespace sluice::gateway {
 namespace {
 
-// RFC 9113, 6.
-constexpr uint8_t kData = 0;
-constexpr uint8_t kHeaders = 1;
-constexpr uint8_t kResetStream = 3;
-constexpr uint8_t kSettings = 4;
-constexpr uint8_t kPing = 6;
-constexpr uint8_t kContinuation = 9;
-constexpr uint8_t kAck = 1;
-constexpr uint8_t kEndStream = 1;
-constexpr uint8_t kEndHeaders = 4;
-
 // gRPC says 64 in its settings, which clients wait for before they begin calls.
 constexpr size_t kMostOpen = 128;
 constexpr size_t kMostOpenOfNewcomer = 8;
@@ -48,7 +37,7 @@ Http2Gate::Http2Gate(SharedBudget* shared_calls)
 
 Http2Gate::Verdict Http2Gate::OnClient(std::string_view bytes, int64_t now_ms) {
   Verdict verdict;
-  verdict.passed = from_client_.Take(bytes, [&](const FrameCutter::Header& frame) {
+  verdict.passed = from_client_.Take(bytes, [&](const wire::FrameCutter::Header& frame) {
     verdict.wait_ms = OnClientFrame(frame, now_ms);
     return verdict.wait_ms == 0 && offence_.empty();
   });
@@ -58,21 +47,21 @@ Http2Gate::Verdict Http2Gate::OnClient(std::string_view bytes, int64_t now_ms) {
   return verdict;
 }
 
-int64_t Http2Gate::OnClientFrame(const FrameCutter::Header& frame, int64_t now_ms) {
+int64_t Http2Gate::OnClientFrame(const wire::FrameCutter::Header& frame, int64_t now_ms) {
   switch (frame.type) {
-    case kHeaders:
-    case kContinuation:
+    case wire::http2::kHeaders:
+    case wire::http2::kContinuation:
       return OnHeaders(frame, now_ms);
-    case kResetStream:
+    case wire::http2::kResetStream:
       open_.erase(frame.stream);
       return OnCall(now_ms);  // As much work.
-    case kSettings:
+    case wire::http2::kSettings:
       if (frame.size > kMostSettingsBytes) offence_ = "settings without an end";
       [[fallthrough]];
-    case kPing:
-      return (frame.flags & kAck) != 0 ? own_small_.Spend(1, now_ms)
-                                       : own_questions_.Spend(1, now_ms);
-    case kData:
+    case wire::http2::kPing:
+      return (frame.flags & wire::http2::kAck) != 0 ? own_small_.Spend(1, now_ms)
+                                                    : own_questions_.Spend(1, now_ms);
+    case wire::http2::kData:
       // A client that has ended its side still has the call.
       return frame.size <= kSmallDataBytes ? own_small_.Spend(1, now_ms) : 0;
     default:
@@ -86,8 +75,8 @@ int64_t Http2Gate::OnCall(int64_t now_ms) {
   return beyond > 0 ? shared_calls_->Spend(beyond, now_ms) : 0;
 }
 
-int64_t Http2Gate::OnHeaders(const FrameCutter::Header& frame, int64_t now_ms) {
-  if (frame.type == kHeaders) {
+int64_t Http2Gate::OnHeaders(const wire::FrameCutter::Header& frame, int64_t now_ms) {
+  if (frame.type == wire::http2::kHeaders) {
     block_bytes_ = 0;
     block_frames_ = 0;
     if (frame.stream > last_stream_) {
@@ -98,18 +87,19 @@ int64_t Http2Gate::OnHeaders(const FrameCutter::Header& frame, int64_t now_ms) {
                             : "more calls at once than a client has that is not known yet";
     }
   }
-  block_bytes_ += FrameCutter::kHeaderBytes + frame.size;
+  block_bytes_ += wire::FrameCutter::kHeaderBytes + frame.size;
   ++block_frames_;
   if (block_bytes_ > kMostBlockBytes || block_frames_ > kMostBlockFrames)
     offence_ = "headers without an end";
-  if ((frame.flags & kEndHeaders) != 0) block_bytes_ = 0;
-  return frame.type == kHeaders ? OnCall(now_ms) : 0;
+  if ((frame.flags & wire::http2::kEndHeaders) != 0) block_bytes_ = 0;
+  return frame.type == wire::http2::kHeaders ? OnCall(now_ms) : 0;
 }
 
 void Http2Gate::OnServer(std::string_view bytes) {
-  from_server_.Take(bytes, [this](const FrameCutter::Header& frame) {
-    const bool ends = (frame.type == kData || frame.type == kHeaders) && (frame.flags & kEndStream);
-    if (ends || frame.type == kResetStream) open_.erase(frame.stream);
+  from_server_.Take(bytes, [this](const wire::FrameCutter::Header& frame) {
+    const bool ends = (frame.type == wire::http2::kData || frame.type == wire::http2::kHeaders) &&
+                      (frame.flags & wire::http2::kEndStream);
+    if (ends || frame.type == wire::http2::kResetStream) open_.erase(frame.stream);
     return true;
   });
 }

@@ -12,65 +12,19 @@
 // server's are gRPC's.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "absl/container/flat_hash_set.h"
 #include "daemon/gateway/front/budget.h"
+#include "proto/network/http2_frames.h"
 
 namespace sluice::gateway {
 
 // Calls beyond their connection's own, of all connections of an entry: gRPC works off those of a
 // thousand connections no faster than those of one.
 inline constexpr Allowance kSharedCalls = {1024, 1000};
-
-// Cuts bytes into frames, after the preface of the client's way.
-class FrameCutter {
- public:
-  static constexpr size_t kHeaderBytes = 9;
-  struct Header {
-    uint8_t type = 0;
-    uint8_t flags = 0;
-    uint32_t stream = 0;
-    uint32_t size = 0;
-  };
-
-  // Calls on_frame for each header, until it says false or there are no more bytes; how many bytes
-  // were looked at.
-  template <typename OnFrame>
-  size_t Take(const std::string_view all, OnFrame&& on_frame) {
-    std::string_view bytes = all;
-    while (!bytes.empty()) {
-      if (skip_ > 0) {
-        const size_t skipped = skip_ < bytes.size() ? skip_ : bytes.size();
-        skip_ -= static_cast<uint32_t>(skipped);
-        bytes.remove_prefix(skipped);
-        continue;
-      }
-      header_[header_size_++] = static_cast<uint8_t>(bytes.front());
-      bytes.remove_prefix(1);
-      if (header_size_ < kHeaderBytes) continue;
-      header_size_ = 0;
-      Header header;
-      header.size = uint32_t{header_[0]} << 16 | uint32_t{header_[1]} << 8 | header_[2];
-      header.type = header_[3];
-      header.flags = header_[4];
-      header.stream = (uint32_t{header_[5]} << 24 | uint32_t{header_[6]} << 16 |
-                       uint32_t{header_[7]} << 8 | header_[8]) &
-                      0x7fffffff;
-      skip_ = header.size;
-      if (!on_frame(header)) break;
-    }
-    return all.size() - bytes.size();
-  }
-
- private:
-  uint32_t skip_ = 0;  // Until the next header.
-  std::array<uint8_t, kHeaderBytes> header_ = {};
-  size_t header_size_ = 0;  // What is there of it.
-};
 
 class Http2Gate {
  public:
@@ -95,15 +49,15 @@ class Http2Gate {
 
  private:
   // How long to wait after this frame.
-  int64_t OnClientFrame(const FrameCutter::Header& frame, int64_t now_ms);
-  int64_t OnHeaders(const FrameCutter::Header& frame, int64_t now_ms);
+  int64_t OnClientFrame(const wire::FrameCutter::Header& frame, int64_t now_ms);
+  int64_t OnHeaders(const wire::FrameCutter::Header& frame, int64_t now_ms);
   int64_t OnCall(int64_t now_ms);
 
   SharedBudget* const shared_calls_;
   bool trusted_ = false;
   std::string_view offence_;
-  FrameCutter from_client_;
-  FrameCutter from_server_;
+  wire::FrameCutter from_client_;
+  wire::FrameCutter from_server_;
 
   uint32_t last_stream_ = 0;
   absl::flat_hash_set<uint32_t> open_;  // Streams that neither end has ended.
