@@ -115,6 +115,8 @@ struct MemoryObject : Object {
   // It lies there, in all or a part of `held`. The driver holds that as well, until it has
   // destroyed the handle: commands in flight keep it beyond the client's release.
   void PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held);
+  // The same, with a span of `of` that is this object's alone.
+  void PlaceIn(Heap* of, std::shared_ptr<const HeapSpan> held);
   uint64_t id = 0;
   UniqueCl<cl_mem> handle;
   std::shared_ptr<ContextObject> context;
@@ -127,6 +129,7 @@ struct MemoryObject : Object {
   HeapSpan span;  // Its place if it lies in the heap. An object that is made from a buffer has its
                   // part of the buffer's; a buffer over shared virtual memory has its part of that.
   std::shared_ptr<const HeapSpan> held_span;          // PlaceIn; null if the parent has it.
+  Heap* heap = nullptr;                               // That held_span is of, if it is its alone.
   wire::ImageLayout layout;                           // Of an image in the heap.
   std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
   std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).

@@ -29,6 +29,7 @@ MemoryObject::~MemoryObject() {
   if (hands != nullptr) hands->TakeFromDriver(context->own_queue.get(), handle.get());
   if (owes_zeros) TakePlaceOfZeros(this);
   handle.reset();
+  if (heap != nullptr) heap->LeaveToDriver(std::move(held_span));
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (session != nullptr) session->quota().ReturnMemory(charged_bytes);
@@ -50,6 +51,12 @@ void MemoryObject::PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan>
   if (cl().clSetMemObjectDestructorCallback(handle.get(), &ReleaseSpan, drivers.get()) ==
       CL_SUCCESS)
     (void)drivers.release();
+}
+
+void MemoryObject::PlaceIn(Heap* of, std::shared_ptr<const HeapSpan> held) {
+  heap = of;
+  const HeapSpan& whole = *held;
+  PlaceIn(whole, std::move(held));
 }
 
 SessionMemory::SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,

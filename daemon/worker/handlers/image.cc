@@ -104,7 +104,7 @@ bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_for
     return false;
   }
   memory->layout = layout;
-  memory->PlaceIn(*span, std::move(held));
+  memory->PlaceIn(&session.heap(), std::move(held));
   return true;
 }
 

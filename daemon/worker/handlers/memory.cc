@@ -108,7 +108,7 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
         cl().clCreateBuffer(memory->context->handle.get(), flags, cmd.size(), host, &status));
   }
   if (status != CL_SUCCESS) return status;
-  if (held != nullptr) memory->PlaceIn(*held, held);
+  if (held != nullptr) memory->PlaceIn(&session.heap(), std::move(held));
   return host != nullptr ? CL_SUCCESS : OweZeros(memory);
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "broker/os/local_socket.h"
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
@@ -13,6 +14,9 @@ namespace sluice::worker {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+
+// A creation over the limit fails by then, whatever a command in flight still holds.
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
 
 uint64_t RoundUp(uint64_t size, uint64_t to = kPage) { return (size + to - 1) & ~(to - 1); }
 
@@ -47,6 +51,18 @@ absl::Status Heap::AddSegment(uint64_t at_least) {
   return absl::OkStatus();
 }
 
+bool Heap::IsWithinLimit(uint64_t bytes) const {
+  return used_bytes_ + bytes <= RoundUp(max_bytes_);
+}
+
+void Heap::AwaitReturns(uint64_t bytes) {
+  if (IsWithinLimit(bytes)) return;
+  const auto is_enough = [this, bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return IsWithinLimit(bytes) || returning_.empty();
+  };
+  mu_.AwaitWithTimeout(absl::Condition(&is_enough), kLongestWait);
+}
+
 absl::StatusOr<HeapSpan> Heap::Allocate(uint64_t size) {
   if (size == 0 || size > max_bytes_) {
     return absl::ResourceExhaustedError(
@@ -54,7 +70,8 @@ absl::StatusOr<HeapSpan> Heap::Allocate(uint64_t size) {
   }
   const uint64_t rounded = RoundUp(size);
   absl::MutexLock lock(&mu_);
-  if (used_bytes_ + rounded > RoundUp(max_bytes_)) {
+  AwaitReturns(rounded);
+  if (!IsWithinLimit(rounded)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("heap holds ", used_bytes_, " of ", max_bytes_, " bytes"));
   }
@@ -84,6 +101,7 @@ void Heap::Free(const HeapSpan& span) {
   if (freed_ == Freed::kZeroed)
     os::ZeroSharedMemory(segment.file.get(), span.data, span.offset, rounded);
   used_bytes_ -= rounded;
+  returning_.erase({span.segment, span.offset});
   auto [it, inserted] = segment.free.emplace(span.offset, rounded);
   auto next = std::next(it);
   if (next != segment.free.end() && it->first + it->second == next->first) {
@@ -104,6 +122,14 @@ std::shared_ptr<const HeapSpan> Heap::Hold(const HeapSpan& span) {
             Free(*held);
             delete held;
           }};
+}
+
+void Heap::LeaveToDriver(std::shared_ptr<const HeapSpan> held) {
+  {
+    absl::MutexLock lock(&mu_);
+    returning_.emplace(held->segment, held->offset);
+  }
+  held.reset();  // Not with the lock held: it may be the last.
 }
 
 HeapSpan Heap::WholeSegment(uint32_t number) const {

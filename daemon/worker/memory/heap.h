@@ -12,9 +12,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "broker/os/scoped_handle.h"
@@ -47,11 +49,15 @@ class Heap {
         segment_bytes_(segment_bytes),
         next_address_(base_address) {}
 
-  // `size` bytes of zeros (kKept: of anything), aligned to 4096. kResourceExhausted over the limit.
+  // `size` bytes of zeros (kKept: of anything), aligned to 4096. kResourceExhausted over the limit;
+  // before it says so it waits a while for spans that are on their way back.
   absl::StatusOr<HeapSpan> Allocate(uint64_t size);
   void Free(const HeapSpan& span);
   // An allocated span, freed once nobody holds it any more.
   std::shared_ptr<const HeapSpan> Hold(const HeapSpan& span);
+  // A held span that only the driver holds from now on. It gives it back on its own thread, which
+  // may be a moment after it has told the end of the last command that used it.
+  void LeaveToDriver(std::shared_ptr<const HeapSpan> held);
 
   uint64_t used_bytes() const;
   // The whole segment of a span of this heap.
@@ -73,6 +79,9 @@ class Heap {
   // client does. Not where pages are kept, and pinned: that many would cost real memory.
   uint64_t NextSegmentBytes(uint64_t at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(uint64_t at_least) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Until `bytes` more are within the limit, or nothing is on its way back, or for kLongestWait.
+  void AwaitReturns(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsWithinLimit(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int handle_channel_;
   const uint64_t max_bytes_;
@@ -84,6 +93,8 @@ class Heap {
   uint64_t segments_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t next_address_ ABSL_GUARDED_BY(mu_);  // 0: anywhere.
   uint64_t used_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // The segments and offsets of what is left to the driver.
+  absl::flat_hash_set<std::pair<uint32_t, uint64_t>> returning_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sluice::worker

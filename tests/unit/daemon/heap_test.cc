@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "broker/os/local_socket.h"
@@ -125,6 +127,31 @@ TEST_F(HeapTest, LimitHolds) {
   EXPECT_FALSE(heap.Allocate(1).ok());
   heap.Free(*all);
   EXPECT_TRUE(heap.Allocate(1).ok());
+}
+
+// A driver that tells the end of a command before it lets go of what the command used is waited for.
+TEST_F(HeapTest, WaitsForWhatTheDriverStillHolds) {
+  Heap heap(ends_.first.get(), 1 << 20);
+  for (int round = 0; round < 300; ++round) {
+    const absl::StatusOr<HeapSpan> all = heap.Allocate(1 << 20);
+    ASSERT_TRUE(all.ok()) << all.status() << " in round " << round;
+    std::shared_ptr<const HeapSpan> ours = heap.Hold(*all);
+    std::thread driver([drivers = ours]() mutable { drivers.reset(); });
+    heap.LeaveToDriver(std::move(ours));
+    const absl::StatusOr<HeapSpan> next = heap.Allocate(1);
+    EXPECT_TRUE(next.ok()) << next.status() << " in round " << round;
+    driver.join();
+    if (next.ok()) heap.Free(*next);
+  }
+}
+
+// One that does not let go costs a creation over the limit some time, not its answer.
+TEST_F(HeapTest, DoesNotWaitForever) {
+  Heap heap(ends_.first.get(), 1 << 20);
+  std::shared_ptr<const HeapSpan> ours = heap.Hold(*heap.Allocate(1 << 20));
+  const std::shared_ptr<const HeapSpan> drivers = ours;
+  heap.LeaveToDriver(std::move(ours));
+  EXPECT_EQ(heap.Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // A limit of everything is a limit that lets things through.
