@@ -7,7 +7,9 @@
 #   tests/bench/run.sh --sharing [--quick] [--rounds N] [--platform TEXT] [--record [FILE]]
 #   tests/bench/run.sh --tenants [--quick] [--rounds N] [--seconds S]
 #   tests/bench/run.sh --processors [--quick] [--rounds N] [--seconds S]
+#   tests/bench/run.sh --programs [--rounds N] [--programs hashcat,clpeak] [--modes LIST]
 #
+# --programs runs whole programs instead: hashcat's benchmark and clpeak (programs.py).
 # --processors measures launch + clFinish instead where processors are few, and how many are used (processors.py).
 # --tenants measures programs beside each other on one device instead (tenants.py).
 # --sharing measures objects shared with OpenGL and daemon-owned resources instead (sharing.py).
@@ -20,7 +22,7 @@ if [ "${1:-}" = --sharing ]; then
   shift
   exec /usr/bin/python3 -B "$(dirname "$0")/sharing.py" "$@"
 fi
-if [ "${1:-}" = --tenants ] || [ "${1:-}" = --processors ]; then
+if [ "${1:-}" = --tenants ] || [ "${1:-}" = --processors ] || [ "${1:-}" = --programs ]; then
   part=${1#--}
   shift
   exec /usr/bin/python3 -B "$(dirname "$0")/$part.py" "$@"
