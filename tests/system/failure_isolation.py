@@ -4,6 +4,7 @@
 
 Usage: failure_isolation.py ring|network
 """
+import os
 import pathlib
 import shutil
 import tempfile
@@ -71,9 +72,12 @@ def check_no_recursion():
                      "Sluice is not offered through itself", names)
         idle = harness.Application(daemon, "victim", "idle")
         idle.wait_for("READY", SECONDS)
-        maps = "".join(pathlib.Path(f"/proc/{pid}/maps").read_text() for pid in daemon.workers())
-        report.check("libOpenCL" in maps and "libsluice_icd" not in maps,
-                     "a worker has the loader and not Sluice's ICD in it")
+        if os.geteuid() == 0:
+            maps = "".join(pathlib.Path(f"/proc/{pid}/maps").read_text() for pid in daemon.workers())
+            report.check("libOpenCL" in maps and "libsluice_icd" not in maps,
+                         "a worker has the loader and not Sluice's ICD in it")
+        else:
+            print("SKIP failure_isolation: what a worker has loaded: only root looks from inside")
         idle.end(SECONDS)
     shutil.rmtree(folder)
 

@@ -226,7 +226,11 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="sluice-test-"))
     os.chmod(folder, 0o755)
     try:
-        if shutil.which("systemd-tmpfiles"):
+        if os.environ[INSIDE] != "1":
+            # It trusts no folder below one of somebody else's, and here / is nobody's.
+            print("SKIP folders: tmpfiles: only root runs it (the daemon makes the folders)")
+            CLIENTS.mkdir(parents=True)
+        elif shutil.which("systemd-tmpfiles"):
             rules = harness.ROOT / "deploy/linux/sluice.tmpfiles"
             subprocess.run(["systemd-tmpfiles", "--create", "--prefix=/run", str(rules)], check=True)
             report.check(os.readlink(LINK) == "clients/broker.sock", "tmpfiles makes the folders and the link")

@@ -14,6 +14,8 @@ import harness
 
 ON = 'max_sessions = 256\n[scheduling]\nturns = "on"'
 OFF = 'max_sessions = 256\n[scheduling]\nturns = "off"'
+# Seconds of programs that are to be seen taking turns: on a loaded machine that takes some.
+LONG = 12
 report = harness.Report("turns")
 
 
@@ -51,7 +53,7 @@ def side_by_side():
         alone = Tenants(daemon, 1, 1)
         report.check(see(daemon, 1, lambda turns: turns["state"].startswith("off: ")), "a lone session has no turns", see.last)
         report.check(alone.end()[0] == 0, "a lone session works")
-        both = Tenants(daemon, 3, 6)
+        both = Tenants(daemon, 3, LONG)
         report.check(see(daemon, 3, lambda turns: turns["had"] > 0), "three sessions take turns",
                      see.last)
         code, told = both.end()
@@ -72,7 +74,7 @@ def stuck():
         report.check(see(daemon, 2, lambda turns: turns["state"] == "off: no two are at work"),
                      "it wants no turn meanwhile", see.last)
         report.check(beside.end()[0] == 0, "another works beside it")
-        busy = Tenants(daemon, 2, 6)
+        busy = Tenants(daemon, 2, LONG)
         report.check(see(daemon, 2, lambda turns: turns["had"] > 0), "two more take turns", see.last)
         waiting.go_on()
         report.check(waiting.end(20) == 0 and "DONE" in waiting.output, "it goes on beside them", waiting.output)
@@ -82,7 +84,7 @@ def stuck():
 def shared_resource():
     """A program that acquires what another releases, frame by frame, beside two that saturate the device."""
     with harness.Daemon("ring", ON) as daemon:
-        busy = Tenants(daemon, 2, 6)
+        busy = Tenants(daemon, 2, LONG)
         report.check(see(daemon, 2, lambda turns: turns["had"] > 0), "two sessions take turns", see.last)
         producer = harness.Application(daemon, "gl_frames", "30", "64", "64")
         report.check(producer.wait_for("ack ", 30), "a program makes frames", producer.output)
@@ -97,7 +99,7 @@ def shared_resource():
 
 def broker_signal(number, name):
     with harness.Daemon("ring", ON) as daemon:
-        tenants = Tenants(daemon, 3, 6)
+        tenants = Tenants(daemon, 3, LONG)
         report.check(see(daemon, 3, lambda turns: turns["had"] > 0), f"{name}: three sessions take turns", see.last)
         os.kill(daemon.process.pid, number)
         code, told = tenants.end()
@@ -113,7 +115,7 @@ def worker_dies():
         first = Tenants(daemon, 1, 20)
         harness.wait_until(daemon.workers, 20)
         victim = daemon.workers()[0]
-        others = Tenants(daemon, 2, 6)
+        others = Tenants(daemon, 2, LONG)
         report.check(see(daemon, 3, lambda turns: turns["had"] > 0), "three sessions take turns", see.last)
         os.kill(victim, signal.SIGKILL)
         report.check(first.end()[0] != 0, "the killed worker's program is told")
