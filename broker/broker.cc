@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/base/version.h"
+#include "broker/config/config_changes.h"
 #include "broker/config/sandbox_layers.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
@@ -262,14 +263,15 @@ void Broker::Reload() {
   };
   absl::StatusOr<Config> fresh = reload_();
   if (!fresh.ok()) return keep(fresh.status());
-  if (fresh->socket != config_.socket || fresh->admin_socket != config_.admin_socket ||
-      fresh->monitor_socket != config_.monitor_socket ||
-      fresh->network.size() != config_.network.size()) {
+  for (const std::string& key : KeysThatAwaitAStart(config_, *fresh)) {
     Log(LogLevel::kWarning, "broker",
-        "sockets and the keys of [[network]] change only when sluiced is started again");
+        "changed in the configuration, and takes effect only when sluiced is started again",
+        {{"what", key}});
   }
   // Where we are stays as it was; what we allow is new.
   fresh->socket = config_.socket;
+  fresh->socket_mode = config_.socket_mode;
+  fresh->socket_group = config_.socket_group;
   fresh->admin_socket = config_.admin_socket;
   fresh->monitor_socket = config_.monitor_socket;
   fresh->monitor_group = config_.monitor_group;

@@ -219,7 +219,7 @@ std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security) 
            "if it takes no TLS, unset SLUICE_TLS_CA)";
   }
   return " (that daemon may not know the authority of the certificate in SLUICE_TLS_CERT, or the "
-         "certificate may have expired)";
+         "certificate may have expired or been revoked)";
 }
 
 absl::StatusOr<std::string> ReadSystemFile(const char* path) {

@@ -31,7 +31,7 @@
 #include "deploy/sluicectl/doctor_helper.h"
 #include "deploy/sluicectl/doctor_report.h"
 #include "deploy/sluicectl/endpoint.h"
-#include "deploy/sluicectl/linux/clients_folder.h"
+#include "deploy/sluicectl/linux/operators_sockets.h"
 #include "deploy/sluicectl/remote_client.h"
 
 extern char** environ;

@@ -178,8 +178,9 @@ bool LinkOldPlaces(const Config& config) {
   const std::string target = config.socket.substr(ParentFolder(link).size() + 1);
   if (::symlink(target.c_str(), link.c_str()) == 0) return true;
   char there[sizeof(sockaddr_un::sun_path)] = {};
+  // It stays when this daemon goes, as whoever made it (tmpfiles) means it to.
   if (errno == EEXIST && ::readlink(link.c_str(), there, sizeof(there) - 1) > 0 && there == target)
-    return true;
+    return false;
   Log(LogLevel::kWarning, "broker",
       "programs that look for the daemon where it was until version 0.1 do not find it",
       {{"link", link}, {"to", target}, {"reason", std::strerror(errno)}});

@@ -159,6 +159,13 @@ def check_sockets(root, client, folder):
             expect(container, "operators' sockets", ["the container has none"], "ok")
         with Container(root, [(sockets, "/run/sluice/clients"), (folder / "admin", "/run/sluice-admin")]) as container:
             expect(container, "operators' sockets", ["/run/sluice-admin/admin.sock", "administers"])
+        # Below the clients' folder, and by a name that says nothing: it is known by its answers.
+        shutil.rmtree(folder / "above", ignore_errors=True)
+        (folder / "above/below").mkdir(parents=True)
+        for source, target in ((sockets / "broker.sock", "above/broker.sock"), (folder / "admin/admin.sock", "above/below/x.sock")):
+            os.link(source, folder / target)
+        with Container(root, [(folder / "above", "/run/sluice/clients")]) as container:
+            expect(container, "operators' sockets", ["/run/sluice/clients/below/x.sock", "administers"])
         with Container(root, [], [("SLUICE_ENDPOINT", "gpu-host:7466")]) as container:
             expect(container, "daemon's socket", ["names the network"], "skipped")
     dead = folder / "dead"

@@ -129,6 +129,15 @@ def check_refusals(root, client, sockets, folder):
     refused("validate finds one", ["admin.sock", "devices[0].containerEdits.mounts[0].hostPath"], "cdi", "validate",
             "--folder", folder)
     (sockets / "admin.sock").unlink()
+    (sockets / "below").mkdir()
+    (sockets / "below/monitor.sock").touch()
+    refused("generate refuses a folder above one", ["below/monitor.sock", "administers"], "cdi", "generate",
+            "--client", client, "--socket-folder", sockets)
+    refused("validate finds that one too", ["below/monitor.sock"], "cdi", "validate", "--folder", folder)
+    shutil.rmtree(sockets / "below")
+    for above in ("/", "/run"):
+        refused(f"generate refuses {above}, where a daemon's may come", ["/run/sluice-admin/admin.sock"], "cdi",
+                "generate", "--client", client, "--socket-folder", above)
     refused("no file to list", ["cdi generate"], "cdi", "list", "--folder", root / "nothing")
     refused("no file to validate", ["cdi generate"], "cdi", "validate", "--folder", root / "nothing")
     refused("no such file", ["No such file"], "cdi", "validate", root / "nothing.json")

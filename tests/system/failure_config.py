@@ -320,6 +320,25 @@ def check_other_keys(files):
                  ":3:1: " in output and "[limits]" in output, "keys outside their tables are sent there", output)
 
 
+# Keys that a reload cannot give effect to are named in the log, so that nobody takes an open door for a closed one.
+def check_keys_that_await_a_start():
+    daemon = harness.Daemon("ring")
+    entry = f'[[network]]\nlisten = "127.0.0.1:{harness.free_port()}"\n'
+    own = daemon.config.read_text()
+    daemon.config.write_text(own + entry)
+    token = daemon.directory / "tokens"
+    token.write_text("0123456789abcdef0123456789abcdef\n")
+    token.chmod(0o600)
+    with daemon.start():
+        daemon.config.write_text(own.replace("[broker]\n", '[broker]\nsocket_mode = "0600"\n', 1) +
+                                 f'{entry}token_file = "{token}"\n')
+        daemon.process.send_signal(harness.signal.SIGHUP)
+        told = harness.wait_until(lambda: daemon.log.read_text().count("only when sluiced is started again") >= 2, 20)
+        text = daemon.log.read_text()
+        report.check(told and 'key \\"token_file\\" in [[network]]' in text and 'key \\"socket_mode\\" in [broker]' in text,
+                     "a reload names the keys that await a start", text)
+
+
 # The operator's environment names a compile cache that the user of a session's worker cannot write: kernels fail to
 # build there, and the daemon's log says why.
 def check_cache_of_root():
@@ -393,6 +412,7 @@ def main():
         check_installation(files)
         check_socket_names(files)
         check_ignored_children(files)
+        check_keys_that_await_a_start()
         check_cache_of_root()
         check_full_cache()
         check_ports(files)

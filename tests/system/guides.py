@@ -150,6 +150,13 @@ PROMISES = (
     ("SLUICE_TOKEN_FILE=", "with another token",
      "echo 0123456789abcdef > other.token; SLUICE_TOKEN_FILE=$PWD/other.token clinfo -l", False),
     ("SLUICE_TOKEN_FILE=", "with the token again", "clinfo -l", True),
+    ("client_crl", "with a revoked certificate",
+     "unset SLUICE_TOKEN_FILE; SLUICE_TLS_CERT=$PWD/alice.pem SLUICE_TLS_KEY=$PWD/alice.key clinfo -l", False),
+    ("client_crl", "with another certificate of the same authority",
+     "unset SLUICE_TOKEN_FILE; "
+     "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=bob -keyout bob.key -out bob.csr; "
+     "openssl x509 -req -in bob.csr -CA ca.pem -CAkey ca.key -days 1 -extfile alice.ext -out bob.pem; "
+     "SLUICE_TLS_CERT=$PWD/bob.pem SLUICE_TLS_KEY=$PWD/bob.key clinfo -l", True),
 )
 
 

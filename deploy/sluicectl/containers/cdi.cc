@@ -9,7 +9,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/sluicectl/containers/client_folder.h"
+#include "deploy/sluicectl/linux/operators_sockets.h"
 
 namespace sluice::ctl {
 namespace {
@@ -44,18 +46,13 @@ Json MakeCdi(const CdiOptions& options) {
 }
 
 absl::Status CheckSocketFolder(const std::string& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "admin.sock" || name == "monitor.sock") {
-      return absl::FailedPreconditionError(absl::StrCat(
-          folder, " holds ", name,
-          ": root in a container that has this folder administers the daemon. Give the folder of "
-          "the clients' socket alone (",
-          kClientSocketFolder, ")"));
-    }
-  }
-  return absl::OkStatus();
+  const std::vector<std::string> found = OperatorsSocketsIn(folder);
+  if (found.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      folder, " holds ", absl::StrJoin(found, ", "),
+      ": root in a container that has this folder administers the daemon. Give the folder of the "
+      "clients' socket alone (",
+      kClientSocketFolder, ")"));
 }
 
 std::string CdiKindOf(const std::string& text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/sluicectl/containers/container_doctor.h"
 
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include "deploy/sluicectl/doctor_helper.h"
 #include "deploy/sluicectl/doctor_report.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/linux/operators_sockets.h"
 
 namespace sluice::ctl {
 namespace {
@@ -51,6 +53,7 @@ class ContainerExamination {
   void CheckDriver();
   void CheckSocket();
   void CheckOperators();
+  void FindOperators(const std::string& folder, int depth, std::vector<std::string>* seen);
   void TrySocket(const std::string& path);
   std::vector<std::string> LibraryFolders() const;
   std::string FindLibrary(const std::string& name) const;
@@ -62,6 +65,7 @@ class ContainerExamination {
   std::string glibc_;   // "2.31"
   std::string driver_;  // As the .icd file names it.
   std::string socket_;  // The path of the clients' socket.
+  int entries_ = 0;     // That FindOperators has looked at.
 };
 
 std::string Machine() {
@@ -242,19 +246,35 @@ void ContainerExamination::TrySocket(const std::string& path) {
                 "earlier daemon: mount its folder");
 }
 
+// Of all that is below a folder, some levels deep.
+void ContainerExamination::FindOperators(const std::string& folder, int depth,
+                                         std::vector<std::string>* seen) {
+  constexpr int kDeepest = 3;
+  constexpr int kMostEntries = 512;  // The container may have made any number.
+  for (const std::string& name : root_.List(folder)) {
+    if (name == "." || name == "..") continue;
+    if (++entries_ > kMostEntries) return;
+    std::string path = absl::StrCat(folder, "/", name);
+    const absl::StatusOr<os::UniqueFd> found = root_.Find(path);
+    struct stat info = {};
+    if (!found.ok() || ::fstat(found->get(), &info) != 0) continue;
+    if (S_ISDIR(info.st_mode)) {
+      if (depth < kDeepest) FindOperators(path, depth + 1, seen);
+    } else if (path != socket_ && S_ISSOCK(info.st_mode) &&
+               IsOperatorsSocket(absl::StrCat("/proc/self/fd/", found->get()), name) &&
+               std::find(seen->begin(), seen->end(), path) == seen->end()) {
+      seen->push_back(std::move(path));
+    }
+  }
+}
+
 void ContainerExamination::CheckOperators() {
   constexpr char kName[] = "operators' sockets";
   if (root_.IsOurs()) return steps_.Skipped(kName, "the process sees this machine's own files");
   std::vector<std::string> seen;
   std::vector<std::string> folders = {"/run/sluice-admin", "/run/sluice"};
   if (!socket_.empty()) folders.push_back(socket_.substr(0, socket_.rfind('/')));
-  for (const std::string& folder : folders) {
-    for (const char* name : {"admin.sock", "monitor.sock"}) {
-      std::string path = absl::StrCat(folder, "/", name);
-      if (root_.Has(path) && std::find(seen.begin(), seen.end(), path) == seen.end())
-        seen.push_back(std::move(path));
-    }
-  }
+  for (const std::string& folder : folders) FindOperators(folder, 0, &seen);
   if (seen.empty()) return steps_.Ok(kName, "the container has none");
   steps_.Failed(
       kName,
