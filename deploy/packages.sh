@@ -29,7 +29,12 @@ while [ $# -gt 0 ]; do
   case $1 in
     --lint) lint=yes; shift ;;
     --rpm) rpm=yes; shift ;;
-    --client) client=$(realpath -e "${2:?--client needs a folder}"); shift 2 ;;
+    --client)
+      client=$(realpath -m "${2:?--client needs a folder}")
+      [ -f "$client/libsluice_icd.so" ] ||
+        fail "--client $2 is no folder with a libsluice_icd.so: name one that deploy/portable/build.sh has made"
+      shift 2
+      ;;
     --own-libraries) client=""; shift ;;
     --root) kept_root=$(realpath -m "${2:?--root needs a folder}"); shift 2 ;;
     -h | --help) usage; exit 0 ;;
@@ -85,7 +90,7 @@ mkdir -p "$root/build"
 find "$root/build" -mindepth 1 -delete
 cp -a "$work/build/." "$root/build/"
 binds=()
-cache=${CCACHE_DIR:-$HOME/.cache/ccache}
+cache=${CCACHE_DIR:-${HOME:-/root}/.cache/ccache}
 tools=(dpkg-dev fakeroot)
 if [ -d "$cache" ]; then
   tools+=(ccache)

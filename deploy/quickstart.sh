@@ -23,7 +23,9 @@ fail() {
 }
 
 step "1. Packages that are missing"
-"$root/deploy/install-deps.sh" --build
+"$root/deploy/install-deps.sh" --build || fail "cannot install the packages that are missing; what failed is above.
+Run me as root, or let an administrator run this once, after which I need no rights:
+  $root/deploy/install-deps.sh --build"
 
 step "2. Build (the first time takes some minutes)"
 # On a small machine one compiler per 1.5 GiB of memory, or the linker starves them.

@@ -4,8 +4,8 @@
 #
 #   deploy/portable/build.sh [--release RELEASE | --here] [--folder PATH] OUT
 #
-#   OUT             this folder is made, or replaced:
-#                     libsluice_icd.so  libsluice.so.0  sluice.icd
+#   OUT             this folder is made, or replaced if it holds nothing but these:
+#                     libsluice_icd.so  libsluice.so.0  sluice.icd  copyright.txt (of what is linked in)
 #                     sluice/libsluice_remote.so  sluice/sluice-network-helper  sluice/sluice-resource-helper
 #   --release NAME  in a root of this release of Debian, with its compiler: bullseye (the default, for every system that
 #                   has glibc 2.31 or later), bookworm, trixie. Needs root and debootstrap.
@@ -45,6 +45,17 @@ build_client() {
   rm -rf "$cache/out"
   cmake --install "$cache/build" --component portable --strip --prefix "$cache/out"
 }
+# What OUT may hold, each with its type.
+client_files='d sluice|f (libsluice_icd\.so|libsluice\.so\.0|sluice\.icd|copyright\.txt|sluice/libsluice_remote\.so)'
+client_files+='|f sluice/sluice-(network|resource)-helper'
+# check_out FOLDER: only an earlier client may be replaced. Whoever installed to /usr has a libsluice_icd.so in /usr/lib.
+check_out() {
+  local foreign
+  [ -e "$1" ] || [ -L "$1" ] || return 0
+  [ -d "$1" ] && [ ! -L "$1" ] || die "$1 is there and is no folder; name a new one"
+  foreign=$(find "$1" -mindepth 1 -printf '%y %P\n' | sort | grep -vxE "$client_files" || true)
+  [ -z "$foreign" ] || { foreign=${foreign%%$'\n'*}; die "$1 holds ${foreign#* }, which is no file of a client; name a new folder"; }
+}
 if [ "${1:-}" = inside ]; then
   shift
   build_client "$@"
@@ -58,21 +69,28 @@ while [ $# -gt 0 ]; do
     --here) here=yes ;;
     --folder) folder=${2:?build.sh: --folder takes a path}; shift ;;
     -h | --help) usage; exit 0 ;;
-    -*) usage >&2; exit 2 ;;
+    -*) echo "build.sh: unknown option '$1'" >&2; usage >&2; exit 2 ;;
     *) [ -z "$out" ] || die "one OUT, not '$out' and '$1'"; out=$1 ;;
   esac
   shift
 done
 [ -n "$out" ] || { usage >&2; exit 2; }
-[ ! -e "$out" ] || [ -e "$out/libsluice_icd.so" ] || [ -z "$(ls -A "$out")" ] ||
-  die "$out is there and holds no client; name a new folder"
+out=$(realpath -m "$out")
+check_out "$out"
+[[ $folder == /* && $folder != *[[:cntrl:]]* ]] ||
+  die "--folder is '$folder': sluice.icd needs an absolute path, such as /usr/lib/sluice-client"
+[ "$folder" = / ] || folder=$(realpath -sm "$folder")
 case $release in
   bullseye | bookworm | trixie) ;;
   *) die "no release '$release': bullseye, bookworm or trixie" ;;
 esac
 [ "$here" = no ] || release=$(. /etc/os-release && echo "here-${VERSION_CODENAME:-$ID}")
-cache=${SLUICE_PORTABLE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sluice/portable}/$release
+cache=${SLUICE_PORTABLE_CACHE:-${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}}
+[ -n "$cache" ] || die "has no place for what it keeps: HOME is not set; set SLUICE_PORTABLE_CACHE to a folder"
+cache=${SLUICE_PORTABLE_CACHE:-$cache/sluice/portable}/$release
 kept=$cache.tar.xz
+[ -z "${SLUICE_PORTABLE_ARCHIVE:-}" ] || [ -f "$SLUICE_PORTABLE_ARCHIVE" ] ||
+  die "SLUICE_PORTABLE_ARCHIVE is $SLUICE_PORTABLE_ARCHIVE, and there is no such file"
 archive=${SLUICE_PORTABLE_ARCHIVE:-$checkout/../shared/portable/$release.tar.xz}
 [ -n "${SLUICE_PORTABLE_ARCHIVE:-}" ] || [ -e "$archive" ] || archive=$kept
 # root/ is the system, and sees work/ alone: prefix/, build/, ccache/, out/.
@@ -104,10 +122,11 @@ else
 fi
 rm -f "$work/prefix.tar.xz"
 # Debian 11 will be gone some day, and its compiler with it.
-if [ ! -e "$kept" ]; then
+if [ ! -e "$kept" ] || [ "$work/prefix/licenses" -nt "$kept" ]; then
   tar -C "$work" -cJf "$kept.part" prefix
   mv "$kept.part" "$kept"
 fi
+check_out "$out"  # Somebody may have put something there since.
 rm -rf "$out"
 mkdir -p "$(dirname "$out")"
 cp -a "$work/out" "$out"

@@ -23,7 +23,8 @@ for option in "$@"; do
   case $option in
     --check) check=yes ;;
     --no-package) package=no ;;
-    *) sed -n '3,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    -h | --help) sed -n '3,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "build.sh: unknown option '$option'" >&2; sed -n '3,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 
