@@ -8,18 +8,18 @@
 #   deploy/portable/make-deps.sh PREFIX ARCHIVE    unpacks a prefix that was made before (a .tar.xz)
 #
 # Does nothing if PREFIX is complete. The sources and build trees stay in PREFIX.work until the end, so that a run that
-# was interrupted goes on where it was. PREFIX/sources.txt names the sources. SLUICE_BUILD_JOBS: compilers at once.
+# was interrupted goes on where it was. PREFIX/sources.txt names the sources, PREFIX/licenses has a text of each: a
+# prefix of before that had none gets them. SLUICE_BUILD_JOBS: compilers at once.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# -ge 1 ] && [ $# -le 2 ] && [[ $1 != -* ]] || { sed -n '3,11s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 1 ] && [ $# -le 2 ] && [[ $1 != -* ]] || { sed -n '3,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 prefix=$(cd "$1" && pwd)
-[ ! -e "$prefix/.complete" ] || { echo "make-deps.sh: $prefix is complete"; exit 0; }
-if [ $# -eq 2 ]; then
+if [ $# -eq 2 ] && [ ! -e "$prefix/.complete" ]; then
   tar -xf "$2" -C "$prefix" --strip-components=1
   [ -e "$prefix/.complete" ] || { echo "make-deps.sh: $2 holds no complete prefix" >&2; exit 1; }
-  exit 0
 fi
+[ ! -e "$prefix/.complete" ] || [ ! -d "$prefix/licenses" ] || { echo "make-deps.sh: $prefix is complete"; exit 0; }
 
 work=$prefix.work
 jobs=${SLUICE_BUILD_JOBS:-$(nproc)}
@@ -34,6 +34,14 @@ launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 download() { "$here/../fetch-source.sh" --suite bookworm "$work" "${sources[@]}"; }
+# Debian's texts, which say what applies to which file.
+licenses() {
+  local name
+  rm -rf licenses
+  mkdir licenses
+  for name in "${sources[@]}"; do tar -xOf download/"$name"_*.debian.tar.* debian/copyright >"licenses/$name.txt"; done
+  mv licenses "$prefix/"
+}
 unpack() { unpack_sources "${sources[@]}"; }
 
 # configure FOLDER [OPTION...]
@@ -117,6 +125,12 @@ grpc() {
 }
 
 once download download
+once licenses licenses
+if [ -e "$prefix/.complete" ]; then
+  rm -rf "$work"
+  echo "make-deps.sh: $prefix is complete, and has its licences now"
+  exit 0
+fi
 once unpack unpack
 once zlib zlib
 once re2 re2

@@ -73,7 +73,7 @@ class Client:
         self.folder, self.self_contained, self.glibc = folder, self_contained, glibc
 
     def files(self):
-        return [path for path in self.folder.rglob("*") if path.is_file() and path.suffix != ".icd"]
+        return [path for path in self.folder.rglob("*") if path.is_file() and path.suffix not in (".icd", ".txt")]
 
 
 def make_client(work):
