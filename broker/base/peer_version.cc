@@ -36,6 +36,14 @@ std::string_view VersionIn(std::string_view features) {
 std::string VersionAdvice(std::string_view self, std::string_view peer,
                           std::string_view peer_version) {
   std::string text("this ");
+  if (peer_version == kVersion) {
+    return text.append(self)
+        .append(" and the ")
+        .append(peer)
+        .append(" are two builds of Sluice ")
+        .append(kVersion)
+        .append(": install both from one build");
+  }
   text.append(self).append(" is Sluice ").append(kVersion).append(", the ").append(peer);
   text.append(peer_version.empty() ? " tells no version" : " is Sluice ").append(peer_version);
   return text.append(": update the older of the two");

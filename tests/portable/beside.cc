@@ -4,8 +4,9 @@
 // driver's, and loads the driver into the same process in a way that programs do. Built on Debian
 // 11 against its libraries, shared and static: check.py.
 //
-//   beside first|last local|global|deepbind|namespace DRIVER
+//   beside first|last local|global|deepbind|namespace DRIVER [LIBSLUICE]
 //
+// With LIBSLUICE a resource is made, written and shared too, by that library, loaded in the same way.
 // first: its own libraries are used before the driver is loaded; last: after. Both are used again
 // afterwards. The daemon is the one that SLUICE_ENDPOINT names.
 #include <CL/cl_icd.h>
@@ -15,6 +16,7 @@
 #include <grpcpp/grpcpp.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <sluice/sluice.h>
 
 #include <chrono>
 #include <cstdio>
@@ -67,13 +69,18 @@ void UseOwnLibraries() {
       "its gRPC is connected to nobody");
 }
 
-const cl_icd_dispatch* LoadDriver(const char* file, const std::string& way,
-                                  cl_platform_id* platform) {
+void* Load(const char* file, const std::string& way) {
   const int flags = RTLD_NOW | (way == "global" ? RTLD_GLOBAL : RTLD_LOCAL) |
                     (way == "deepbind" ? RTLD_DEEPBIND : 0);
   void* const library =
       way == "namespace" ? ::dlmopen(LM_ID_NEWLM, file, RTLD_NOW) : ::dlopen(file, flags);
   Check(library != nullptr, library == nullptr ? ::dlerror() : "");
+  return library;
+}
+
+const cl_icd_dispatch* LoadDriver(const char* file, const std::string& way,
+                                  cl_platform_id* platform) {
+  void* const library = Load(file, way);
   using Find = void*(const char*);
   using Platforms = cl_int(cl_uint, cl_platform_id*, cl_uint*);
   auto* const find = reinterpret_cast<Find*>(::dlsym(library, "clGetExtensionFunctionAddress"));
@@ -121,15 +128,61 @@ void AddVectors(const cl_icd_dispatch& cl, cl_platform_id platform) {
   cl.clReleaseContext(context);
 }
 
+template <typename Function>
+Function* Named(void* library, const char* name) {
+  void* const found = ::dlsym(library, name);
+  Check(found != nullptr, name);
+  return reinterpret_cast<Function*>(found);
+}
+
+void ShareMemory(const char* file, const std::string& way) {
+  void* const library = Load(file, way);
+  const auto good = [&](int status, const char* what) {
+    if (status != SLUICE_OK)
+      std::fprintf(stderr, "%s\n",
+                   Named<decltype(sluice_error_text)>(library, "sluice_error_text")());
+    Check(status == SLUICE_OK, what);
+  };
+  sluice_connection* connection = nullptr;
+  good(Named<decltype(sluice_connect)>(library, "sluice_connect")(nullptr, &connection),
+       "no connection");
+  sluice_create_info info = {};
+  info.struct_size = sizeof(info);
+  info.shape.size_bytes = 4096;
+  info.label = "beside";
+  sluice_capability read;
+  sluice_capability write;
+  good(Named<decltype(sluice_create)>(library, "sluice_create")(connection, &info, &read, &write),
+       "no resource");
+  sluice_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  good(Named<decltype(sluice_export)>(library, "sluice_export")(connection, &write, SLUICE_WRITE,
+                                                                &handle),
+       "no handle");
+  void* bytes = nullptr;
+  good(Named<decltype(sluice_map)>(library, "sluice_map")(&handle, &bytes), "no mapping");
+  sluice_hold hold;
+  good(Named<decltype(sluice_acquire)>(library, "sluice_acquire")(connection, &write, SLUICE_WRITE,
+                                                                  1000, &hold),
+       "not acquired");
+  std::strcpy(static_cast<char*>(bytes), "hello");
+  good(Named<decltype(sluice_release)>(library, "sluice_release")(connection, &hold, 0),
+       "not released");
+  Named<decltype(sluice_disconnect)>(library, "sluice_disconnect")(connection);
+  std::printf("a resource was shared\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  Check(argc == 4, "usage: beside first|last local|global|deepbind|namespace DRIVER");
+  Check(argc == 4 || argc == 5,
+        "usage: beside first|last local|global|deepbind|namespace DRIVER [LIBSLUICE]");
   const bool first = std::strcmp(argv[1], "first") == 0;
   if (first) UseOwnLibraries();
   cl_platform_id platform = nullptr;
   const cl_icd_dispatch* const cl = LoadDriver(argv[3], argv[2], &platform);
   AddVectors(*cl, platform);
+  if (argc == 5) ShareMemory(argv[4], argv[2]);
   UseOwnLibraries();
   AddVectors(*cl, platform);
   std::printf("sums are right beside gRPC %s, protobuf %d and %s\n", grpc::Version().c_str(),

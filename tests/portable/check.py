@@ -28,7 +28,7 @@ import harness  # noqa: E402
 
 FOLDER = "/usr/lib/sluice-client"
 ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-NEWEST_GLIBC = (2, 31)
+NEWEST_GLIBC = (2, 28)
 LIBRARIES = {"libsluice_icd.so": "client_icd/entry/exports.map", "libsluice.so.0": "client_icd/libsluice/exports.map",
              "sluice/libsluice_remote.so": "client_icd/remote/exports.map"}
 PROGRAMS = ("sluice/sluice-network-helper", "sluice/sluice-resource-helper")
@@ -206,7 +206,7 @@ def environment_of(daemon):
 
 
 def check_bare(out, system, daemons):
-    bare = Bare(system, ["/usr/bin/clinfo", "/usr/local/bin/vector_add"])
+    bare = Bare(system, ["/usr/bin/clinfo", "/usr/local/bin/vector_add", "/usr/local/bin/sluice_example"])
     install(out, bare.path)
     strange = [name for name in bare.libraries() if not re.match(r"(ld-linux|lib(c|m|dl|pthread|OpenCL)\.so)", name)]
     report.check(not strange, f"{system.release}: a system of glibc and a loader",
@@ -218,6 +218,9 @@ def check_bare(out, system, daemons):
         report.check(code == 0 and "Sluice (" in text, f"{what}: clinfo", text)
         code, text = bare.run(environment, daemon.directory, "/usr/local/bin/vector_add")
         report.check(code == 0 and "Sluice (" in text, f"{what}: vector_add", text)
+        if daemon.kind == "ring":
+            code, text = bare.run(dict(environment, LD_LIBRARY_PATH=FOLDER), daemon.directory, "/usr/local/bin/sluice_example")
+            report.check(code == 0 and re.search(r"^[0-9a-f]{48}$", text, re.M), f"{what}: libsluice's example", text)
         if daemon.kind == "network":
             code, text = bare.run(dict(environment, SLUICE_LOG="info"), daemon.directory, "/usr/local/bin/vector_add",
                                   closed="<&-")
@@ -251,21 +254,27 @@ def check_authorities(bare, release):
             path.unlink()
 
 
-def vector_add():
-    """Built on the oldest of the systems, for all of them."""
+def programs(out):
+    """Built on the oldest of the systems, for all of them: vector_add, and the example of libsluice(3)."""
     system = System("bullseye", COMPILER, "compiler")
-    code, text = system.run({}, "cc", "-O2", "-o", "/usr/local/bin/vector_add", "/sluice-tests/programs/vector_add.c",
-                            "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1",
-                            binds=(f"{ROOT / 'tests/system'}:/sluice-tests",))
-    if code != 0:
-        sys.exit(f"FAIL portable: vector_add is not built: {text}")
-    return system.path / "usr/local/bin/vector_add"
+    install(out, system.path)
+    page = (ROOT / "deploy/man/libsluice.3.scd").read_text(encoding="utf-8")
+    example = re.search(r"^# EXAMPLE\n.*?^```\n(.*?)^```", page, re.S | re.M).group(1).replace("\\\\", "\\")
+    (system.path / "tmp/example.c").write_text(example)
+    binds = (f"{ROOT / 'tests/system'}:/sluice-tests", f"{ROOT / 'client_icd/libsluice'}:/libsluice")
+    for name, words in (("vector_add", ["/sluice-tests/programs/vector_add.c", "/usr/lib/x86_64-linux-gnu/libOpenCL.so.1"]),
+                        ("sluice_example", ["-I/libsluice", "/tmp/example.c", f"{FOLDER}/libsluice.so.0"])):
+        code, text = system.run({}, "cc", "-O2", "-o", f"/usr/local/bin/{name}", *words, binds=binds)
+        if code != 0:
+            sys.exit(f"FAIL portable: {name} is not built: {text}")
+    return [system.path / f"usr/local/bin/{name}" for name in ("vector_add", "sluice_example")]
 
 
-def check_system(out, release, daemons, program):
+def check_system(out, release, daemons, built):
     system = System(release, CLIENTS, "clients")
     install(out, system.path)
-    shutil.copy(program, system.path / "usr/local/bin/vector_add")
+    for program in built:
+        shutil.copy(program, system.path / "usr/local/bin")
     check_bare(out, system, daemons)
     for daemon in daemons:
         environment = environment_of(daemon)
@@ -281,8 +290,10 @@ def check_system(out, release, daemons, program):
 def check_beside(out, daemon):
     system = System("bullseye", COMPILER, "compiler")
     install(out, system.path)
-    binds = (f"{daemon.directory}:/socket", f"{HERE}:/sluice-tests")
-    flags = "-std=c++17 -O1 -DCL_TARGET_OPENCL_VERSION=300 /sluice-tests/beside.cc"
+    binds = (f"{daemon.directory}:/socket", f"{HERE}:/sluice-tests", f"{ROOT / 'client_icd/libsluice'}:/libsluice")
+    # Resources are of the machine that the program runs on.
+    libsluice = [f"{FOLDER}/libsluice.so.0"] if daemon.kind == "ring" else []
+    flags = "-std=c++17 -O1 -I/libsluice -DCL_TARGET_OPENCL_VERSION=300 /sluice-tests/beside.cc"
     libraries = "grpc++ protobuf libssl libcrypto"
     archives = "/usr/lib/*/libabsl_*.a"
     kinds = {"shared": f"g++ -o /tmp/beside-shared {flags} $(pkg-config --cflags --libs {libraries}) -Wl,--as-needed "
@@ -298,8 +309,8 @@ def check_beside(out, daemon):
         for order in ("first", "last"):
             for way in ("local", "global", "deepbind", "namespace"):
                 code, text = system.run(environment_of(daemon), f"/tmp/beside-{kind}", order, way,
-                                        f"{FOLDER}/libsluice_icd.so", binds=binds)
-                report.check(code == 0 and "sums are right" in text,
+                                        f"{FOLDER}/libsluice_icd.so", *libsluice, binds=binds)
+                report.check(code == 0 and "sums are right" in text and ("resource" in text or not libsluice),
                              f"{daemon.kind}, beside {kind} libraries that are used {order}, loaded {way}",
                              f"code {code}: {text[-300:]}")
 
@@ -315,9 +326,9 @@ def main():
     elif what != "files":
         with harness.Daemon("ring") as ring, harness.Daemon("network") as network:
             if what in ("systems", "all"):
-                program = vector_add()
+                built = programs(out)
                 for release in releases:
-                    check_system(out, release, (ring, network), program)
+                    check_system(out, release, (ring, network), built)
             for daemon in (ring, network) if what in ("beside", "all") else ():
                 check_beside(out, daemon)
     report.exit()

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "broker/base/peer_version.h"
+#include "broker/base/version.h"
 
 namespace sluice::broker {
 namespace {
@@ -38,6 +39,9 @@ TEST(PeerVersionTest, AdviceNamesBoth) {
   EXPECT_EQ(VersionAdvice("client", "daemon", "9.9.9"),
             "this client is Sluice " + std::string(VersionIn(VersionFeature())) +
                 ", the daemon is Sluice 9.9.9: update the older of the two");
+  EXPECT_EQ(VersionAdvice("client", "daemon", kVersion),
+            std::string("this client and the daemon are two builds of Sluice ") + kVersion +
+                ": install both from one build");
   EXPECT_NE(VersionAdvice("daemon", "client", "").find("the client tells no version: update"),
             std::string::npos);
 }
