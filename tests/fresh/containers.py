@@ -10,6 +10,7 @@ this machine's libraries: they are put into the images of this machine's release
 Images are made here and imported: `bare` is busybox, an OpenCL loader and the programs; the others are minimal Debian
 systems (root.sh) with clinfo and hashcat, which SLUICE_ROOT_CACHE keeps for 7 days. Nothing is fetched from a registry.
 """
+import json
 import os
 import pathlib
 import re
@@ -145,18 +146,29 @@ def check_guide(place, image):
                      f"{place.name}, {image}: the guide's command by {'name' if '--device' in words else 'mounts'}", output)
 
 
-# Two tenants, each in a container, exchange frames through a resource that the daemon owns.
-def check_shared(place, image):
-    name = f"{place.name}, {image}: two containers share a resource"
+def place_of_tenant(place, daemon, tenant):
+    """The same, for containers that have a listener's folder in place of the default one."""
+    user = ["--user", place.podman.user.name] if place.name == "rootless" else []
+    done = subprocess.run([str(harness.built("sluicectl")), "listener", "add", tenant, *user, "--json", "--admin-socket",
+                           str(daemon.directory / "admin/admin.sock")], capture_output=True, text=True, check=False)
+    if not report.check(done.returncode == 0, f"{place.name}: a listener for tenant {tenant}", done.stdout + done.stderr):
+        return place
+    return Place(place.name, place.podman, place.client, pathlib.Path(json.loads(done.stdout)["socket"]).parent)
+
+
+# Two tenants, each in a container with a listener of its own, exchange frames through a resource that the daemon owns.
+def check_shared(place, image, daemon):
+    name = f"{place.name}, {image}: two tenants in two containers share a resource"
     if not (place.client / "libsluice.so.0").exists():
         return skip(name, "the client has no libsluice.so.0")
     libraries = ("--env=LD_LIBRARY_PATH=/usr/lib/sluice-client",)
-    producer = place.start(image, "/opt/resource_frames", "produce", str(FRAMES), "320", "240", options=libraries)
+    one, other = (place_of_tenant(place, daemon, f"{place.name}-{number}") for number in (1, 2))
+    producer = one.start(image, "/opt/resource_frames", "produce", str(FRAMES), "320", "240", options=libraries)
     said = dict(line.split() for line in (producer.stdout.readline(), producer.stdout.readline()) if len(line.split()) == 2)
     if not {"frames", "ack"} <= set(said):
         producer.kill()
         return report.check(False, name, f"the producer says {said} {producer.communicate()}")
-    code, text = place.run(image, "/opt/resource_frames", "consume", str(FRAMES), said["frames"], said["ack"], options=libraries)
+    code, text = other.run(image, "/opt/resource_frames", "consume", str(FRAMES), said["frames"], said["ack"], options=libraries)
     try:
         output, errors = producer.communicate(timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -202,7 +214,7 @@ def check_place(place, images, daemon, remote, quick):
         check_restart(place, usable[0], daemon)
     # The program is built here, for a glibc that is not older than this machine's.
     for image in [image for image in usable if image != "bullseye"][:1]:
-        check_shared(place, image)
+        check_shared(place, image, daemon)
     for image in [] if quick else usable:
         check_hashcat(place, image)
 
