@@ -65,8 +65,19 @@ def check_words(path, text, keys, commands):
                     PROBLEMS.append(f"{where}: there is no key {key} in [{section}]")
 
 
+def check_windows():
+    """What has no meaning on Windows is in its guide: the configuration's checks there name the keys."""
+    text = tree.read(GUIDES / "windows.md")
+    keys = set(re.findall(r'key == "(\w+)"', tree.read(tree.ROOT / "platform_win/broker/config_keys.cc")))
+    keys |= set(re.findall(r'UnimplementedError\("(\w+): ', tree.read(tree.ROOT / "platform_win/gateway/front.cc")))
+    refused = re.search(r"Configure\n.*?\n\n((?:[^\n]+\n)*?[^\n]*are refused\.)", text, re.S).group(1)
+    for key in sorted(key for key in keys if f"`{key}`" not in refused):
+        PROBLEMS.append(f"windows.md: {key} is refused on Windows, and is not among what is")
+
+
 def main():
     check_troubleshooting()
+    check_windows()
     manual = tree.read(tree.ROOT / "deploy/man/sluiced.toml.5.scd")
     keys = {re.sub(r"\W", "", name): set(re.findall(r"^\*(\w+)\*$", body, re.M))
             for name, body in re.findall(r"^# (\[+\w+\]+)\n(.*?)(?=^# |\Z)", manual, re.S | re.M)}

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The man pages say what the programs say: every command and flag of --help, with its default; every key that the
-configuration's parser knows, with type, default, and whether a reload is enough; the driver's variables; libsluice's
-functions. The other way round, too: nothing is in a page that is not there.
+configuration's parser knows, with type, range and unit as the parser names them when it refuses a value, its default as
+the headers of broker/config have it, and whether a reload is enough; the driver's variables; libsluice's functions. The
+example of the configuration has the same defaults. The other way round, too: nothing is in a page that is not there.
     manual.py SLUICED SLUICECTL"""
+import os
 import pathlib
 import re
 import subprocess
@@ -46,7 +48,9 @@ def differ(what, documented, real):
 
 
 def help_of(*command):
-    return subprocess.run([*command, "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    """As root's daemon has it: whose places others are depends on the user's."""
+    environment = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    return subprocess.run([*command, "--help"], stdout=subprocess.PIPE, text=True, check=True, env=environment).stdout
 
 
 def flags_of(text):
@@ -55,10 +59,16 @@ def flags_of(text):
     for names, rest in re.findall(r"^  (-[^ ]+)((?: [^\n]*)?(?:\n {20,}[^\n]*)*)$", text, re.M):
         takes = re.match(r" (?!Needs:|Excludes:)[A-Z]", rest) is not None
         # CLI11 shows a default behind the type, in brackets or after "=", by its version; a text may name one itself.
-        default = re.search(r"^ [^\s=\[]+(?: in \[[^\]]*\])?(?:=| \[)([^\]\s]+)|\bdefault: ([^\s,;]+)", rest)
+        default = re.search(r"^ [^\s=\[]+(?: in \[[^\]]*\])?(?:=| \[)([^\]\s]+)"
+                            r"|\b[Dd]efault(?: for this endpoint)?: ((?:[^.\n]|\.(?=\w))+)", rest)
         for name in names.split(","):
-            found[name] = (takes, (default.group(1) or default.group(2)).rstrip(".") if default else None)
+            found[name] = (takes, (default.group(1) or default.group(2)).strip() if default else None)
     return found
+
+
+def plain(text):
+    """Without the marks of a page, each run of white space as one space."""
+    return re.sub(r"\s+", " ", re.sub(r"[_*\\]", "", text)).strip()
 
 
 def subcommands_of(text):
@@ -72,11 +82,11 @@ def check_flags(what, documented, flags):
         body = documented.get(name)
         if body is None or not takes:
             continue
-        said = re.search(r"Default: (\S+)", body)
+        said = re.search(r"Default: (.*)", plain(body))
         if said is None:
             PROBLEMS.append(f"{what}: {name} takes a value, and its text has no \"Default: \"")
-        elif default is not None and re.sub(r"[_*\\]", "", said.group(1)).rstrip(".,;") != default.replace("_", ""):
-            PROBLEMS.append(f"{what}: the default of {name} is {default}, not {said.group(1)}")
+        elif default is not None and not re.search(rf"(?:^|, ){re.escape(plain(default))}(?![\w/-])", said.group(1)):
+            PROBLEMS.append(f"{what}: the default of {name} is {plain(default)}, not {said.group(1)}")
 
 
 def check_sluiced(program):
@@ -116,8 +126,7 @@ def check_sluicectl(program):
 def keys_of(program):
     """Of each section the keys that the parser knows: it lists them where it finds one that it does not know."""
     text = "".join(f"[{name}]\nno_such_key = 1\n"
-                   for name in ("broker", "worker", "access", "limits", "resources", "scheduling", "devices",
-                                "[network]", "[listener]"))
+                   for name in SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "sluiced.toml"
         file.write_text(text, encoding="utf-8")
@@ -131,6 +140,142 @@ def keys_of(program):
     differ("this test, sections of sluiced.toml", {name.strip("[]") for name in keys},
            set(re.search(r"allowed are ([\w, ]+)", top).group(1).split(", ")))
     return keys
+
+
+SECTIONS = ("broker", "worker", "access", "limits", "resources", "scheduling", "devices", "[network]", "[listener]")
+# The largest number that the parser takes where no other bound is meant.
+UNBOUNDED = 10 ** 12
+# Where a page calls a type otherwise than the parser does.
+TYPES = {"true or false": "boolean", "a table of strings": "table of strings", "a string": "string",
+         "a string or an array of strings": "string or array of strings"}
+
+
+def refusals_of(program, keys, value):
+    """What the parser allows, of each key for which it refuses `value`, by (section, key)."""
+    found = {}
+    for section, names in keys.items():
+        text = f"{section}\n" + "".join(f"{name} = {value}\n" for name in names)
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(text)
+            file.flush()
+            answer = subprocess.run([program, "--check-config", file.name], stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.PIPE, text=True, check=False).stderr
+        for name, allowed in re.findall(r'key "(\w+)" in \S+ is .*?, allowed is (.*)', answer):
+            found[section, name] = allowed
+    return found
+
+
+def type_of(key, allowed, at_least):
+    """How the page must begin the type of a key for which the parser says what it allows."""
+    unit = {"ms": ", milliseconds", "us": ", microseconds"}.get(key.rsplit("_", 1)[-1], "")
+    numbers = re.match(r"an integer from (\d+) to (\d+)", allowed)
+    if numbers:
+        low, high = map(int, numbers.groups())
+        bounds = f", {low} to {high}" if high < UNBOUNDED else f", {low} or more" if low > 0 else ""
+        return f"integer{unit}{bounds}"
+    if allowed.startswith("a number of bytes"):
+        least = re.search(r"at least (\w+)", at_least or "")
+        return f"bytes, 0 or at least {least.group(1)}" if least else "bytes"
+    if allowed.startswith("one of "):
+        return "string, one of " + ", ".join(f'"{word}"' for word in allowed[len("one of "):].split(", "))
+    for words, name in (("absolute path", "path"), ("octal", "octal mode"), ("name of a group", "group"),
+                        ("name of a user", "user")):
+        if words in allowed:
+            return f"string, {name}"
+    return TYPES.get(allowed, f"string, {allowed}")
+
+
+def check_types(program, keys, documented):
+    """`documented`: by (section, key), what the page says behind "Type: "."""
+    wrong_type = refusals_of(program, {name: [key for key in names if key != "environment"]
+                                       for name, names in keys.items()}, "{}")
+    wrong_type |= refusals_of(program, {"[worker]": ["environment"]}, "1")
+    too_little = refusals_of(program, keys, "1")
+    for (section, key), said in documented.items():
+        allowed = wrong_type.get((section, key))
+        if allowed is None:
+            PROBLEMS.append(f"this test: the parser takes a table for {section} {key}")
+            continue
+        wanted = type_of(key, allowed, too_little.get((section, key)))
+        whole = wanted.startswith(("integer", "bytes", "boolean", "string, one of"))
+        if said != wanted if whole else not re.match(rf"{re.escape(wanted)}(?:,|$)", said):
+            PROBLEMS.append(f"sluiced.toml(5), {section} {key}: its type is {wanted}, not {said}")
+
+
+# Where a field has another name than its key.
+FIELDS = {"memory_bytes_per_session": "memory_bytes", "objects_per_session": "objects",
+          "in_flight_commands_per_session": "in_flight_commands", "turns": "mode", "turn_grace_us": "grace_us",
+          "environment": "worker_environment"}
+STRUCTS = {"[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"],
+           "[[network]]": ["NetworkConfig"], "[[listener]]": ["ListenerConfig", "AccountLimits"]}
+UNITS = {"GiB": 30, "MiB": 20, "KiB": 10}
+
+
+def fields_of_the_headers():
+    """Of each structure of the configuration, its fields with their first values as the source has them."""
+    text = "".join(tree.read(tree.ROOT / "broker" / name)
+                   for name in ("config/config.h", "config/listener_config.h", "tenants/tenant.h"))
+    constants = dict(re.findall(r"^inline constexpr \w+ (k\w+) = ([^;]+);", text, re.M))
+    found = {}
+    for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.S | re.M):
+        for field, value in re.findall(r"^  [\w:<>, ]+ (\w+) = ([^;]+);", body, re.M):
+            found.setdefault(name, {})[field] = constants.get(value, value)
+    return found
+
+
+def default_of(value, bytes_):
+    """A first value, as TOML has it; None where it is not written as a plain one."""
+    if value in ("true", "false"):
+        return value
+    word = re.fullmatch(r"[\w:]+::k(\w+)", value)
+    if word:
+        return f'"{word.group(1).lower()}"'
+    number = re.fullmatch(r"([\d']+)(?:ULL)?(?: << (\d+))?", value)
+    if number is None:
+        return None
+    digits, shift = number.group(1).replace("'", ""), int(number.group(2) or 0)
+    unit = next((name for name, bits in UNITS.items() if bits == shift - shift % 10 and bytes_ and shift), "")
+    return f'"{int(digits) << shift % 10}{unit}"' if unit else str(int(digits) << shift)
+
+
+def check_defaults(documented, types):
+    """`documented`: by (section, key), what the page says behind "Default: "."""
+    fields = fields_of_the_headers()
+    compared = set()
+    for (section, key), said in documented.items():
+        value = next((fields[name][field] for name in STRUCTS.get(section, ["Config"])
+                      for field in (FIELDS.get(key, key), key) if field in fields[name]), None)
+        default = default_of(value, types[section, key].startswith("bytes")) if value is not None else None
+        # A mode of 0 stands for what the page says in words.
+        if default is None or key.endswith("mode"):
+            continue
+        compared.add((section, key))
+        if said != f"_{default}_":
+            PROBLEMS.append(f"sluiced.toml(5), {section} {key}: the default is {default}, not {said}")
+    numbers = {place for place, kind in types.items()
+               if kind.startswith(("integer", "bytes", "boolean")) and place != ("[[network]]", "memory_bytes")}
+    for section, key in sorted(numbers - compared):
+        PROBLEMS.append(f"this test: broker/config has no first value of {section} {key}")
+
+
+def check_places(documented):
+    """Defaults that are paths: where the program has them, for root's daemon and for a user's."""
+    linux = tree.ROOT / "platform_linux"
+    socket = re.search(r'"/run", "(/\S+)"', re.sub(r"\s+", " ", tree.read(linux / "daemon_places.cc").replace(
+        'runtime : "/run"', '"/run"'))).group(1)
+    base = socket.removesuffix("/clients/broker.sock")
+    cache = re.search(r'kDefaultCacheRoot\[\] = "([^"]+)"', tree.read(linux / "broker/worker_users.cc")).group(1)
+    for place, path, own in ((("[broker]", "socket"), socket, True),
+                             (("[broker]", "admin_socket"), f"{base}-admin/admin.sock", True),
+                             (("[broker]", "monitor_socket"), f"{base}-admin/monitor.sock", True),
+                             (("[[listener]]", "path"), f"{base}-tenants/TENANT/broker.sock", False)):
+        wanted = f"_/run{path}_ for root's daemon"
+        wanted += f", _$XDG\\_RUNTIME\\_DIR{path}_ for a user's" if own else ""
+        if documented[place] != wanted:
+            PROBLEMS.append(f"sluiced.toml(5), {' '.join(place)}: the default is {wanted}, not {documented[place]}")
+    said = documented["[worker]", "cache_directory"]
+    if not said.startswith(f"_{cache}_ if it exists"):
+        PROBLEMS.append(f"sluiced.toml(5), [worker] cache_directory: the default is {cache}, not {said}")
 
 
 def kept_at_reload():
@@ -148,9 +293,14 @@ def as_written(value):
 
 def check_configuration(program):
     text = page("sluiced.toml.5")
-    example = tomllib.loads(tree.read(tree.ROOT / "deploy/linux/sluiced.toml"))
+    written = tree.read(tree.ROOT / "deploy/linux/sluiced.toml")
+    # With its commented keys: a default, or a value for example.
+    example = tomllib.loads(re.sub(r"^#(?=\w+ = |\[)", "", written, flags=re.M))
+    commented = set(re.findall(r"^#(\w+) = ", written, re.M))
     kept = kept_at_reload()
-    for name, keys in keys_of(program).items():
+    types, defaults = {}, {}
+    all_keys = keys_of(program)
+    for name, keys in all_keys.items():
         documented = entries(section(text, f"# {name}"))
         plain = name.strip("[]")
         differ(f"sluiced.toml(5), {name}", set(documented), set(keys))
@@ -162,9 +312,19 @@ def check_configuration(program):
             restart = plain in kept or (plain == "broker" and key in kept)
             if (line.group(3) == "restart") != restart:
                 PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the broker has it otherwise, not {line.group(3)}")
-            value = example.get(plain, {}).get(key) if plain != "network" else None
-            if value is not None and not isinstance(value, dict) and line.group(2) != f"_{as_written(value)}_":
+            types[name, key] = line.group(1).replace("_", "")
+            defaults[name, key] = line.group(2)
+            table = example.get(plain, {})
+            value = (table[0] if isinstance(table, list) else table).get(key)
+            if value is None:
+                PROBLEMS.append(f"deploy/linux/sluiced.toml: {name} has no {key}")
+            # A commented key stands for its default where that is one value: "_1024_".
+            elif (not isinstance(value, dict) and (key not in commented or re.fullmatch(r"_\S+_", line.group(2))) and
+                  line.group(2) != f"_{as_written(value)}_"):
                 PROBLEMS.append(f"sluiced.toml(5), {name} {key}: the example's default is {as_written(value)}")
+    check_types(program, all_keys, types)
+    check_defaults(defaults, types)
+    check_places(defaults)
 
 
 def check_variables():
