@@ -202,6 +202,18 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   return config;
 }
 
+void AddFileWarnings(const NetworkConfig& network, std::vector<std::string>* warnings) {
+  const auto add = [&](const char* key, std::string (*others)(const std::string&)) {
+    const std::string& path = *network.FileOf(key);
+    const std::string who = path.empty() ? "" : others(path);
+    if (!who.empty())
+      warnings->push_back(absl::StrCat(network.Describe(key), ": ", path, " ", who));
+  };
+  for (const char* key : {"key", "token_file"}) add(key, &OtherReaders);
+  // Whoever writes these decides who comes in.
+  for (const char* key : {"client_ca", "token_file", "token_key"}) add(key, &OtherWriters);
+}
+
 // What is no mistake, and should be otherwise all the same: secrets that are none, services that
 // ask for none, and workers that nothing keeps from the host's files.
 std::vector<std::string> WarningsOf(const Config& config) {
@@ -214,14 +226,7 @@ std::vector<std::string> WarningsOf(const Config& config) {
                      "files is not confined: ",
                      unconfined));
   }
-  for (const NetworkConfig& network : config.network) {
-    for (const char* key : {"key", "token_file"}) {
-      const std::string& path = *network.FileOf(key);
-      const std::string readers = path.empty() ? "" : OtherReaders(path);
-      if (!readers.empty())
-        warnings.push_back(absl::StrCat(network.Describe(key), ": ", path, " ", readers));
-    }
-  }
+  for (const NetworkConfig& network : config.network) AddFileWarnings(network, &warnings);
   return warnings;
 }
 

@@ -46,6 +46,13 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
   }
 }
 
+absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, NewFile kind) {
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY,
+                       kind == NewFile::kPrivate ? 0600 : 0666));
+  if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("cannot create ", path));
+  return file;
+}
+
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name) {
   UniqueFd file(::memfd_create(name, MFD_CLOEXEC));
   if (!file.valid()) return ErrnoStatus(errno, "memfd_create");

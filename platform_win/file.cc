@@ -10,6 +10,7 @@
 #include "broker/os/random.h"
 #include "platform_win/handles/handle_table.h"
 #include "platform_win/pipe.h"
+#include "platform_win/security/access_notation.h"
 #include "platform_win/wide_text.h"
 
 namespace sluice::os {
@@ -59,6 +60,17 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes) {
       return absl::OutOfRangeError(
           absl::StrCat("it is longer than ", max_bytes, " bytes, the most that is taken"));
   }
+}
+
+absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, NewFile kind) {
+  const AccessNotation owner_only(L"D:P(A;;FA;;;OW)");
+  if (owner_only.get() == nullptr) return WindowsStatus(::GetLastError(), "an access list");
+  SECURITY_ATTRIBUTES access = {sizeof(access), owner_only.get(), FALSE};
+  OwnedHandle file(::CreateFileW(ToWide(path).c_str(), GENERIC_WRITE, 0,
+                                 kind == NewFile::kPrivate ? &access : nullptr, CREATE_NEW,
+                                 FILE_ATTRIBUTE_NORMAL, nullptr));
+  if (!file.valid()) return WindowsStatus(::GetLastError(), absl::StrCat("cannot create ", path));
+  return AddFile(std::move(file));
 }
 
 // In the user's temporary folder, gone with its last handle; nobody else can open it meanwhile.

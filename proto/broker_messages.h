@@ -45,7 +45,8 @@ enum class MessageType : uint16_t {
   kShadowStats = 21,
   kGatewayHello = 32,
   kGatewayOpen = 33,
-  kGatewayFiles = 34,   // gateway_messages.h.
+  kGatewayFiles = 34,  // gateway_messages.h, this and the next.
+  kGatewayOpenTenant = 35,
   kOpenResources = 48,  // This and on: resource_messages.h.
   kResourcesOpened = 49,
   kResourceHandle = 50,

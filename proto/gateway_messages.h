@@ -19,7 +19,8 @@ inline constexpr uint32_t kFileKey = 2;
 inline constexpr uint32_t kFileClientCa = 4;
 inline constexpr uint32_t kFileClientCrl = 8;
 inline constexpr uint32_t kFileTokens = 16;
-inline constexpr size_t kMostGatewayFiles = 5;
+inline constexpr uint32_t kFileTokenKeys = 32;
+inline constexpr size_t kMostGatewayFiles = 6;
 struct GatewayFiles {
   static constexpr MessageType kType = MessageType::kGatewayFiles;
   MessageHeader header;
@@ -27,5 +28,21 @@ struct GatewayFiles {
   uint32_t reserved;
 };
 static_assert(sizeof(GatewayFiles) == 16);
+
+// gateway -> broker: as GatewayOpen, on the terms of a token that a cluster has signed for the tenant
+// (network/signed_token.h). From a gateway that was started with the keys of such tokens.
+struct GatewayOpenTenant {
+  static constexpr MessageType kType = MessageType::kGatewayOpenTenant;
+  MessageHeader header;
+  uint64_t request_id;
+  uint32_t flags;
+  uint32_t share;         // 1 to 10000.
+  uint64_t max_sessions;  // 0: as everybody has.
+  uint64_t memory_bytes;  // Of each session; 0 likewise.
+  char peer[128];
+  char process_name[64];
+};
+static_assert(sizeof(GatewayOpenTenant) == 232);
+static_assert(sizeof(GatewayOpenTenant) <= kMaxBrokerMessageBytes);
 
 }  // namespace sluice::wire

@@ -52,7 +52,8 @@ std::array<EntryFile, wire::kMostGatewayFiles> FilesOf(const NetworkConfig& netw
            {"--key-fd=", wire::kFileKey, &network.key},
            {"--client-ca-fd=", wire::kFileClientCa, &network.client_ca},
            {"--client-crl-fd=", wire::kFileClientCrl, &network.client_crl},
-           {"--token-fd=", wire::kFileTokens, &network.token_file}}};
+           {"--token-fd=", wire::kFileTokens, &network.token_file},
+           {"--token-key-fd=", wire::kFileTokenKeys, &network.token_key}}};
 }
 
 // What every gateway of this entry is started with. `opened` holds the files' descriptors until it
@@ -114,6 +115,32 @@ std::string Locate(const NetworkConfig& network, const std::string& said) {
     return absl::StrCat(network.Describe(key), " is \"", *file, "\": ", text);
   }
   return absl::StrCat(network.Describe("listen"), ": ", said);
+}
+
+// The request's id; nothing if it is none. `on_terms_too`: of a gateway that has keys of signed
+// tokens, by which alone it may name terms.
+std::optional<uint64_t> ReadOpen(const void* packet, size_t size, bool on_terms_too,
+                                 SessionRequest* request) {
+  const auto read = [request](const auto& open) -> std::optional<uint64_t> {
+    if (!wire::IsTerminated(open.peer) || !wire::IsTerminated(open.process_name) ||
+        (open.flags & ~wire::kOpenSessionKnownFlags) != 0)
+      return std::nullopt;
+    request->tenant = Tenant::ForNetworkPeer(open.peer);
+    request->process_name = open.process_name;
+    request->flags = open.flags;
+    return open.request_id;
+  };
+  wire::GatewayOpen open;
+  if (wire::ParseMessage(packet, size, &open)) return read(open);
+  wire::GatewayOpenTenant on_terms;
+  if (!on_terms_too || !wire::ParseMessage(packet, size, &on_terms) || on_terms.share < 1 ||
+      on_terms.share > kMostShare)
+    return std::nullopt;
+  const std::optional<uint64_t> id = read(on_terms);
+  request->tenant.account.share = on_terms.share;
+  request->tenant.account.limits.max_sessions = on_terms.max_sessions;
+  request->tenant.account.limits.memory_bytes = on_terms.memory_bytes;
+  return id;
 }
 
 absl::Status RunCheck(const NetworkConfig& network, NetworkCheck check,
@@ -277,17 +304,10 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
     workers_->EndOneOwnedBy(owner_, close.session_id, "its client has left");
     return true;
   }
-  wire::GatewayOpen open;
-  if (!wire::ParseMessage(packet, size, &open) || !wire::IsTerminated(open.peer) ||
-      !wire::IsTerminated(open.process_name) || (open.flags & ~wire::kOpenSessionKnownFlags) != 0) {
-    return false;
-  }
   SessionRequest request;
   request.owner = owner_;
-  request.tenant = Tenant::ForNetworkPeer(open.peer);
-  request.process_name = open.process_name;
-  request.flags = open.flags;
-  return opener_->SendSession(control_.get(), open.request_id, request).ok();
+  const std::optional<uint64_t> id = ReadOpen(packet, size, !network_.token_key.empty(), &request);
+  return id.has_value() && opener_->SendSession(control_.get(), *id, request).ok();
 }
 
 void GatewayLink::SnapshotReady() {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.h"
 
-#include <charconv>
 #include <cstdlib>
-#include <limits>
 #include <set>
+#include <tuple>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -32,8 +30,8 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 
 constexpr int64_t kMostConnections = 100'000;  // Of a gateway: each is several descriptors.
-constexpr const char* kNetworkKeys[] = {"listen",    "certificate", "key",
-                                        "client_ca", "client_crl",  "token_file"};
+constexpr const char* kNetworkKeys[] = {"listen",     "certificate", "key",      "client_ca",
+                                        "client_crl", "token_file",  "token_key"};
 
 // With less no worker comes as far as to its driver.
 constexpr uint64_t kLeastWorkerMemory = 64 << 20;
@@ -258,6 +256,7 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   section.Parsed("client_ca", wanted, path(&network.client_ca));
   section.Parsed("client_crl", wanted, path(&network.client_crl));
   section.Parsed("token_file", wanted, path(&network.token_file));
+  section.Parsed("token_key", wanted, path(&network.token_key));
   section.Boolean("allow_plaintext", &network.allow_plaintext);
   section.Integer("max_connections", 1, kMostConnections, &network.max_connections);
   section.Integer("max_connections_per_address", 1, kMostConnections,
@@ -279,15 +278,15 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
 // Entries that ask for other credentials name their clients apart: "CN=me" of one authority is not
 // that of another, nor one file's first token that of another.
 void NameApart(std::vector<NetworkConfig>* networks) {
-  using Credentials = std::pair<std::string, std::string>;
+  using Credentials = std::tuple<std::string, std::string, std::string>;
   std::map<Credentials, std::string> first;  // Where those that ask for them listen, the first one.
   for (const NetworkConfig& network : *networks) {
-    const Credentials asked = {network.client_ca, network.token_file};
+    const Credentials asked = {network.client_ca, network.token_file, network.token_key};
     if (asked != Credentials() && !network.listen.empty())
       first.try_emplace(asked, network.listen.front());
   }
   for (NetworkConfig& network : *networks) {
-    const auto found = first.find({network.client_ca, network.token_file});
+    const auto found = first.find({network.client_ca, network.token_file, network.token_key});
     network.via = first.size() > 1 && found != first.end() ? found->second : "";
   }
 }
@@ -385,6 +384,7 @@ const std::string* NetworkConfig::FileOf(const std::string& key_name) const {
   if (key_name == "key") return &key;
   if (key_name == "client_ca") return &client_ca;
   if (key_name == "client_crl") return &client_crl;
+  if (key_name == "token_key") return &token_key;
   return key_name == "token_file" ? &token_file : nullptr;
 }
 
@@ -393,22 +393,6 @@ std::string NetworkConfig::Describe(const std::string& key_name) const {
   const auto place = places.find(key_name);
   const bool given = place != places.end() && !place->second.empty();
   return absl::StrCat(given ? place->second : where, ": key \"", key_name, "\" in [[network]]");
-}
-
-std::optional<uint64_t> ParseByteSize(const std::string& text) {
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  const std::string unit(absl::StripAsciiWhitespace(
-      absl::string_view(end, static_cast<size_t>(text.data() + text.size() - end))));
-  constexpr std::pair<const char*, unsigned> kUnits[] = {{"", 0},     {"B", 0},    {"KiB", 10},
-                                                         {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
-  for (const auto& [name, shift] : kUnits) {
-    if (unit != name) continue;
-    if (number > (std::numeric_limits<uint64_t>::max() >> shift)) return std::nullopt;
-    return number << shift;
-  }
-  return std::nullopt;
 }
 
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
@@ -519,14 +503,15 @@ std::vector<std::string> OpenDoors(const Config& config) {
   const bool mode_keeps_out = (config.socket_mode & kOthersWrite) == 0;
   std::vector<std::string> warnings;
   for (const NetworkConfig& network : config.network) {
-    if (!network.client_ca.empty() || !network.token_file.empty()) continue;
+    if (!network.client_ca.empty() || !network.token_file.empty() || !network.token_key.empty())
+      continue;
     std::vector<std::string> beyond;
     std::vector<std::string> local;
     for (const std::string& address : network.listen) {
       (wire::IsLoopbackTarget(address) ? local : beyond).push_back(address);
     }
     const std::string ends_it =
-        network.plaintext() ? "set token_file" : "set client_ca or token_file";
+        absl::StrCat("set ", network.plaintext() ? "" : "client_ca, ", "token_file or token_key");
     if (!beyond.empty()) {
       warnings.push_back(absl::StrCat(network.Describe("listen"), ": anybody who reaches ",
                                       absl::StrJoin(beyond, ", "), " gets sessions; ", ends_it));

@@ -33,6 +33,7 @@ struct NetworkConfig {
   std::string client_ca;   // Clients must show a certificate signed by one of these.
   std::string client_crl;  // And not revoked by one of these lists.
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
+  std::string token_key;   // Or one that one of these keys has signed.
   bool allow_plaintext = false;
   int64_t max_connections = 1024;  // Whose peers are known.
   int64_t max_connections_per_address = 512;

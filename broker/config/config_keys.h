@@ -18,5 +18,7 @@ bool IsSameVariable(const std::string& a, const std::string& b);
 // Who else reads a file, and what ends that, in words that follow its path; "" if nobody does who
 // has no right of their own to it, or the system does not say.
 std::string OtherReaders(const std::string& path);
+// Who else writes it, likewise.
+std::string OtherWriters(const std::string& path);
 
 }  // namespace sluice::broker

@@ -2,10 +2,13 @@
 #include "broker/config/config_reader.h"
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <tuple>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/config/config.h"
@@ -364,6 +367,22 @@ void SectionReader::Finish() {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     errors_->AddUnknown(key.source(), name, name_, known_);
   }
+}
+
+std::optional<uint64_t> ParseByteSize(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  const std::string unit(absl::StripAsciiWhitespace(
+      absl::string_view(end, static_cast<size_t>(text.data() + text.size() - end))));
+  constexpr std::pair<const char*, unsigned> kUnits[] = {{"", 0},     {"B", 0},    {"KiB", 10},
+                                                         {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+  for (const auto& [name, shift] : kUnits) {
+    if (unit != name) continue;
+    if (number > (std::numeric_limits<uint64_t>::max() >> shift)) return std::nullopt;
+    return number << shift;
+  }
+  return std::nullopt;
 }
 
 }  // namespace sluice::broker

@@ -24,6 +24,11 @@ absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes);
 // more than that. Any failure is told with the path and the reason.
 absl::StatusOr<std::string> ReadNamedFile(const std::string& path, size_t max_bytes);
 
+// A new file, to be written; an error if there is one of that name. A private one is its owner's
+// alone from its first moment, whatever the folder and the umask say.
+enum class NewFile { kPrivate, kForAll };
+absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, NewFile kind);
+
 // An empty file without a name, in memory where the system can.
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name);
 absl::Status WriteWhole(int fd, std::string_view bytes);

@@ -4,6 +4,8 @@
 #include <grpc/grpc_security_constants.h>
 #include <openssl/sha.h>
 
+#include <ctime>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
@@ -21,6 +23,11 @@ std::string CertificateName(const AdmittedPeer& peer) {
   if (!peer.alternative_names.empty() && !peer.alternative_names[0].empty())
     return absl::StrCat("SAN=", peer.alternative_names[0]);
   return "";
+}
+
+// What no subject, other name, token or address looks like.
+std::string TenantName(std::string_view tenant) {
+  return absl::StrCat("tenant=", absl::string_view(tenant.data(), tenant.size()));
 }
 
 std::string Sha256Hex(std::string_view text, size_t bytes_shown) {
@@ -43,9 +50,13 @@ bool ConstantTimeEqual(std::string_view secret, std::string_view offered) {
   return result == 0;
 }
 
-Authenticator::Authenticator(std::vector<std::string> tokens, std::string via)
-    : tokens_(std::move(tokens)), via_(std::move(via)) {
-  for (const std::string& token : tokens_) names_.push_back(TokenName(token));
+Authenticator::Authenticator(std::vector<std::string> tokens, std::string via, TokenOwners owners)
+    : tokens_(std::move(tokens)), keys_(std::move(owners.keys)), via_(std::move(via)) {
+  owners.tenants.resize(tokens_.size());
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    names_.push_back(owners.tenants[i].empty() ? TokenName(tokens_[i])
+                                               : TenantName(owners.tenants[i]));
+  }
 }
 
 std::optional<size_t> Authenticator::FindToken(std::string_view authorization) const {
@@ -59,23 +70,41 @@ std::optional<size_t> Authenticator::FindToken(std::string_view authorization) c
   return found;
 }
 
-absl::StatusOr<std::string> Authenticator::Authenticate(const AdmittedPeer& peer,
-                                                        const grpc::ServerContext& context) const {
+absl::StatusOr<std::string> Authenticator::NameByToken(
+    const grpc::ServerContext& context, std::string name,
+    std::optional<wire::TokenTerms>* terms) const {
+  const auto& metadata = context.client_metadata();
+  const auto header = metadata.find("authorization");
+  if (header == metadata.end()) {
+    return absl::UnauthenticatedError(
+        "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds one of "
+        "its tokens");
+  }
+  const std::string_view authorization(header->second.data(), header->second.size());
+  const bool has_bearer = authorization.starts_with(kBearer);
+  if (!keys_.empty() && has_bearer && wire::IsSignedToken(authorization.substr(kBearer.size()))) {
+    absl::StatusOr<wire::TokenTerms> granted =
+        keys_.Check(authorization.substr(kBearer.size()), std::time(nullptr));
+    if (!granted.ok()) return granted.status();
+    name = TenantName(granted->tenant);
+    if (terms != nullptr) *terms = *std::move(granted);
+    return name;
+  }
+  const std::optional<size_t> token = FindToken(authorization);
+  if (token.has_value()) return name.empty() ? names_[*token - 1] : name;
+  return absl::UnauthenticatedError(
+      "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
+}
+
+absl::StatusOr<std::string> Authenticator::Authenticate(
+    const AdmittedPeer& peer, const grpc::ServerContext& context,
+    std::optional<wire::TokenTerms>* terms) const {
   std::string name;
   if (peer.verified) name = CertificateName(peer);
-  if (!tokens_.empty()) {
-    const auto& metadata = context.client_metadata();
-    const auto header = metadata.find("authorization");
-    std::optional<size_t> token;
-    if (header != metadata.end()) token = FindToken({header->second.data(), header->second.size()});
-    if (!token.has_value()) {
-      return absl::UnauthenticatedError(
-          header == metadata.end()
-              ? "this daemon asks for a bearer token: set SLUICE_TOKEN_FILE to a file that holds "
-                "one of its tokens"
-              : "this daemon does not know the token in the file that SLUICE_TOKEN_FILE names");
-    }
-    if (name.empty()) name = names_[*token - 1];
+  if (!tokens_.empty() || !keys_.empty()) {
+    absl::StatusOr<std::string> by_token = NameByToken(context, std::move(name), terms);
+    if (!by_token.ok()) return by_token.status();
+    name = *std::move(by_token);
   }
   if (name.empty()) return peer.address;
   return FittingName(via_.empty() ? name : absl::StrCat(name, " via ", via_));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who a network client is. TLS with client certificates is judged by gRPC during the handshake;
-// bearer tokens are judged here, for every call. What comes out names the client to the broker,
+// bearer tokens are judged here, for every call: those of a file, and those that a cluster has
+// signed (proto/network/signed_token.h). What comes out names the client to the broker,
 // which counts sessions by it.
 //
-// Owner: GatewayServer. Immutable after construction.
+// Owner: GatewayServer. Thread-safe: its constants are set by the constructor.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -17,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/gateway/front/admitted_peer.h"
+#include "proto/network/signed_token.h"
 
 namespace sluice::gateway {
 
@@ -24,25 +26,39 @@ namespace sluice::gateway {
 // differs.
 bool ConstantTimeEqual(std::string_view secret, std::string_view offered);
 
+// Whose tokens are accepted, besides what they are.
+struct TokenOwners {
+  std::vector<std::string> tenants;  // Of each token; "", or no such entry: nobody's by name.
+  wire::TokenKeys keys;              // That sign others.
+};
+
 class Authenticator {
  public:
-  // Without tokens, every client that the handshake let in is accepted. `via`: said behind names,
-  // where another gateway of the daemon asks for other certificates or tokens; else empty.
-  explicit Authenticator(std::vector<std::string> tokens, std::string via = "");
+  // Without tokens and keys, every client that the handshake let in is accepted. `via`: said behind
+  // names, where another gateway of the daemon asks for other certificates or tokens; else empty.
+  explicit Authenticator(std::vector<std::string> tokens, std::string via = "",
+                         TokenOwners owners = {});
 
   // The number (from 1) of the token that "authorization: Bearer TOKEN" carries; nothing if it is
   // none of ours.
   std::optional<size_t> FindToken(std::string_view authorization) const;
 
   // The client's name: its certificate's subject, or its token's name, or its address. `context`:
-  // of a call of this peer's, which carries the token. kUnauthenticated: no valid token.
+  // of a call of this peer's, which carries the token. kUnauthenticated: no valid token. `terms` (may
+  // be null): those of a signed token, whose tenant is the name then, whatever the certificate.
   absl::StatusOr<std::string> Authenticate(const AdmittedPeer& peer,
-                                           const grpc::ServerContext& context) const;
+                                           const grpc::ServerContext& context,
+                                           std::optional<wire::TokenTerms>* terms = nullptr) const;
 
  private:
-  const std::vector<std::string> tokens_;
+  // Of the client; `name` is what is known of it before.
+  absl::StatusOr<std::string> NameByToken(const grpc::ServerContext& context, std::string name,
+                                          std::optional<wire::TokenTerms>* terms) const;
+
+  std::vector<std::string> tokens_;
   std::vector<std::string> names_;  // Of tokens_.
-  const std::string via_;
+  wire::TokenKeys keys_;
+  std::string via_;
 };
 
 // "token " and the first 12 digits of the token's SHA-256: a name that does not give the token

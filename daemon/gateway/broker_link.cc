@@ -189,22 +189,36 @@ void BrokerLink::OnBrokerGone() {
   on_end_(BrokerEnd::kGone);
 }
 
-absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(uint32_t flags, const std::string& peer,
-                                                            const std::string& process_name,
-                                                            absl::Duration timeout) {
+absl::StatusOr<BrokerLink::Session> BrokerLink::OpenSession(
+    uint32_t flags, const std::string& peer, const std::string& process_name,
+    absl::Duration timeout, const std::optional<wire::TokenTerms>& terms) {
+  const auto fill = [&](auto* open) {
+    open->flags = flags;
+    wire::SetString(open->peer, peer);
+    wire::SetString(open->process_name, process_name);
+  };
   auto open = wire::MakeMessage<wire::GatewayOpen>();
-  open.flags = flags;
-  wire::SetString(open.peer, peer);
-  wire::SetString(open.process_name, process_name);
+  auto on_terms = wire::MakeMessage<wire::GatewayOpenTenant>();
+  fill(&open);
+  fill(&on_terms);
+  if (terms.has_value()) {
+    on_terms.share = terms->share;
+    on_terms.max_sessions = terms->max_sessions;
+    on_terms.memory_bytes = terms->memory_bytes;
+  }
   Request request;
   const absl::Time deadline = absl::Now() + timeout;
   absl::MutexLock lock(&mu_);
-  open.request_id = next_request_++;
+  open.request_id = on_terms.request_id = next_request_++;
   if (gone_) {
     return absl::UnavailableError(
         "the daemon is stopping or starting again; try again in a moment");
   }
-  SendLocked(open.request_id, open);
+  if (terms.has_value()) {
+    SendLocked(open.request_id, on_terms);
+  } else {
+    SendLocked(open.request_id, open);
+  }
   requests_.emplace(open.request_id, &request);
   bool late = false;
   while (!request.done && !gone_ && !late) late = answered_.WaitWithDeadline(&mu_, deadline);

@@ -18,6 +18,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include "broker/os/poller.h"
 #include "broker/os/scoped_handle.h"
 #include "proto/broker_messages.h"
+#include "proto/network/signed_token.h"
 
 namespace sluice::gateway {
 
@@ -73,9 +75,11 @@ class BrokerLink {
     os::UniqueFd channel;
     uint64_t max_in_flight = 0;  // 0: no limit.
   };
-  // Asks for a session and waits for it. The error is what to tell the client.
+  // Asks for a session and waits for it. The error is what to tell the client. `terms`: of the
+  // signed token that the client has shown.
   absl::StatusOr<Session> OpenSession(uint32_t flags, const std::string& peer,
-                                      const std::string& process_name, absl::Duration timeout);
+                                      const std::string& process_name, absl::Duration timeout,
+                                      const std::optional<wire::TokenTerms>& terms = {});
 
   // That one of them is over, and its worker must end soon, whatever it is doing. Nothing if the
   // broker is gone. Never waits.

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <semaphore>
@@ -37,6 +38,7 @@
 #include "daemon/helpers/helper_files.h"
 #include "daemon/helpers/helper_process.h"
 #include "proto/network/listen_check.h"
+#include "proto/network/signed_token.h"
 #include "proto/network/tls_files.h"
 #include "proto/network/token_text.h"
 #include "proto/quiet_parsing.h"
@@ -92,11 +94,21 @@ absl::Status CheckTlsFiles(const GatewayOptions& options) {
   return wire::CheckRevocations({"client_crl", options.tls.client_crl});
 }
 
-absl::StatusOr<std::vector<std::string>> ReadTokens(const GatewayOptions& options) {
-  if (options.tokens.empty()) return std::vector<std::string>();
-  auto tokens = wire::ParseTokens(options.tokens);
-  if (!tokens.ok()) return About("token_file", tokens.status());
-  return tokens;
+absl::StatusOr<Authenticator> MakeAuthenticator(const GatewayOptions& options) {
+  std::vector<std::string> tokens;
+  TokenOwners owners;
+  if (!options.tokens.empty()) {
+    auto read =
+        wire::ParseTokens(options.tokens, std::numeric_limits<size_t>::max(), &owners.tenants);
+    if (!read.ok()) return About("token_file", read.status());
+    tokens = *std::move(read);
+  }
+  if (!options.token_keys.empty()) {
+    auto keys = wire::TokenKeys::Read(options.token_keys);
+    if (!keys.ok()) return About("token_key", keys.status());
+    owners.keys = *std::move(keys);
+  }
+  return Authenticator(std::move(tokens), options.via, std::move(owners));
 }
 
 // Bad files are said in the log, and what the gateway has goes on.
@@ -104,8 +116,8 @@ absl::Status Reload(GatewayServer* server, const GatewayOptions& before, uint32_
                     const std::vector<os::UniqueFd>& descriptors) {
   ASSIGN_OR_RETURN(const GatewayOptions options, WithFiles(before, files, descriptors));
   RETURN_IF_ERROR(CheckTlsFiles(options));
-  ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
-  return server->Reload(options.tls, Authenticator(std::move(tokens), options.via));
+  ASSIGN_OR_RETURN(Authenticator authenticator, MakeAuthenticator(options));
+  return server->Reload(options.tls, std::move(authenticator));
 }
 
 absl::Status RunGateway(int argc, char** argv) {
@@ -115,7 +127,7 @@ absl::Status RunGateway(int argc, char** argv) {
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
   RETURN_IF_ERROR(CheckTlsFiles(options));
-  ASSIGN_OR_RETURN(std::vector<std::string> tokens, ReadTokens(options));
+  ASSIGN_OR_RETURN(Authenticator authenticator, MakeAuthenticator(options));
   if (options.check) {
     if (!options.check_listening.has_value()) return absl::OkStatus();
     return About("listen", wire::CheckListening(wire::DistinctAddresses(options.listen),
@@ -126,8 +138,7 @@ absl::Status RunGateway(int argc, char** argv) {
 
   // All of this lives until the process ends.
   static Stop stop;
-  static GatewayServer& server =
-      *new GatewayServer(link.release(), Authenticator(std::move(tokens), options.via));
+  static GatewayServer& server = *new GatewayServer(link.release(), std::move(authenticator));
   StopOnSignal(&stop);
   static const GatewayOptions& started_with = *new GatewayOptions(options);
   RETURN_IF_ERROR(server.link().Start(

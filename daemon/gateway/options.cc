@@ -77,6 +77,8 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
         return absl::InvalidArgumentError(absl::StrCat(argument, ": no number of connections"));
     } else if (name == "--token-fd") {
       ASSIGN_OR_RETURN(options.tokens, ReadInherited("token_file", value));
+    } else if (name == "--token-key-fd") {
+      ASSIGN_OR_RETURN(options.token_keys, ReadInherited("token_key", value));
     } else if (name == "--log-level") {
       const std::optional<LogLevel> level = ParseLogLevel(value);
       if (!level.has_value())
@@ -99,7 +101,8 @@ absl::StatusOr<GatewayOptions> WithFiles(GatewayOptions options, uint32_t files,
       {wire::kFileKey, "key", &options.tls.key},
       {wire::kFileClientCa, "client_ca", &options.tls.client_ca},
       {wire::kFileClientCrl, "client_crl", &options.tls.client_crl},
-      {wire::kFileTokens, "token_file", &options.tokens}};
+      {wire::kFileTokens, "token_file", &options.tokens},
+      {wire::kFileTokenKeys, "token_key", &options.token_keys}};
   size_t next = 0;
   for (const auto& [bit, name, out] : places) {
     if ((files & bit) == 0) continue;

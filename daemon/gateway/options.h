@@ -26,6 +26,7 @@ struct GatewayOptions {
   // The files' contents; empty: none.
   TlsFiles tls;
   std::string tokens;
+  std::string token_keys;
   ConnectionLimits limits;
   LogLevel log_level = LogLevel::kInfo;
   // Say what is wrong with the rest, and with the addresses if asked for, and end.

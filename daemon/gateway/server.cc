@@ -33,7 +33,7 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
   FrontOptions front;
   front.listen = listen;
   front.tls = options.tls;
-  front.asks_for_tokens = !options.tokens.empty();
+  front.asks_for_tokens = !options.tokens.empty() || !options.token_keys.empty();
   front.limits = options.limits;
   grpc::ServerBuilder builder;
   RETURN_IF_ERROR(front_->Prepare(front, &builder));
@@ -60,7 +60,7 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
     Log(LogLevel::kInfo, "gateway", "listening",
         {{"address", absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[i])},
          {"tls", options.plaintext() ? "no" : (options.tls.client_ca.empty() ? "yes" : "mutual")},
-         {"token", options.tokens.empty() ? "no" : "yes"}});
+         {"token", front.asks_for_tokens ? "yes" : "no"}});
   }
   return absl::OkStatus();
 }

@@ -79,7 +79,7 @@ void StreamSession::OnAccepted(bool ok) {
   if (!place_.Take(&server_->calls(), context_.peer())) return context_.TryCancel();
   const AdmittedPeer admitted = server_->front().PeerOf(context_);
   const absl::StatusOr<std::string> peer =
-      server_->authenticator()->Authenticate(admitted, context_);
+      server_->authenticator()->Authenticate(admitted, context_, &terms_);
   if (!peer.ok()) {
     LogRefused(admitted, peer.status());
     return End(peer.status());
@@ -225,6 +225,12 @@ void StreamSession::Run() {
   if (status.ok()) {
     Log(LogLevel::kInfo, "gateway", "session opened",
         {{"session", HexId(session_id_)}, {"peer", peer_}, {"process", process_name_}});
+    if (terms_.has_value()) {
+      Log(LogLevel::kInfo, "gateway", "session's token",
+          {{"session", HexId(session_id_)},
+           {"nonce", terms_->nonce},
+           {"expires", terms_->expires}});
+    }
     status = RunReplies();
   }
   if (!absl::IsCancelled(status)) End(status);
@@ -252,8 +258,9 @@ void StreamSession::Run() {
 }
 
 absl::Status StreamSession::OpenSession() {
-  ASSIGN_OR_RETURN(BrokerLink::Session session,
-                   server_->link().OpenSession(flags_, peer_, process_name_, kBrokerTimeout));
+  ASSIGN_OR_RETURN(
+      BrokerLink::Session session,
+      server_->link().OpenSession(flags_, peer_, process_name_, kBrokerTimeout, terms_));
   session_id_ = session.id;
   max_in_flight_ = session.max_in_flight;
   channel_ = std::move(session.channel);

@@ -118,6 +118,7 @@ class StreamSession : public Watched, public std::enable_shared_from_this<Stream
 
   // Set before the session thread starts.
   std::string peer_;
+  std::optional<wire::TokenTerms> terms_;
   std::string process_name_;
   uint32_t flags_ = 0;
   bool told_version_ = false;  // So it is told ours.

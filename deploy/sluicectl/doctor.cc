@@ -378,7 +378,8 @@ void Examination::CheckRemote(const EndpointAddress& endpoint) {
     Failed(
         "daemon on the network", reason,
         token ? "set SLUICE_TOKEN_FILE to a file that holds one of the tokens in the token_file of "
-                "that daemon's [[network]] entry"
+                "that daemon's [[network]] entry, or one that a key in its token_key has signed "
+                "and that has not expired"
               : "is sluiced running there with a [[network]] entry, does a firewall let it "
                 "through, and "
                 "do SLUICE_TLS_CA, SLUICE_TLS_CERT, SLUICE_TLS_KEY and SLUICE_TOKEN_FILE fit that "

@@ -21,6 +21,7 @@
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/listener_commands.h"
 #include "deploy/sluicectl/system_commands.h"
+#include "deploy/sluicectl/token_commands.h"
 
 namespace sluice::ctl {
 
@@ -88,6 +89,7 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   if (name == "resources") return ResourcesCommand(flags.common);
   if (name == "kill") return KillCommand(flags.common, flags.session, flags.reason);
   if (name == "listener") return RunListenerCommand(flags.common);
+  if (name == "token") return RunTokenCommand(flags.common);
   if (name == "drain") return DrainCommand(flags.common, flags.drain_seconds);
   return RunSystemCommand(name, flags.common).value_or(kExitUsage);
 }
@@ -213,6 +215,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0, 604'800))
       ->capture_default_str()
       ->type_name("SECONDS");
+  DefineTokenCommands(&app, &flags.common);
   DefineSystemCommands(&app, &flags.common);
   app.footer(Footer());  // Not before: commands would have it too.
   for (CLI::App* sub : app.get_subcommands({}))

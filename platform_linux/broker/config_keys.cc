@@ -8,6 +8,20 @@
 #include "absl/strings/str_cat.h"
 
 namespace sluice::broker {
+namespace {
+
+// "can be read by everybody (mode 0644); chmod o-r ends that". `bit`: others' right to it.
+std::string OthersWhoMay(const std::string& path, mode_t bit, const char* what, char letter) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & bit) == 0)
+    return "";
+  char mode[8];
+  std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777);
+  return absl::StrCat("can be ", what, " by everybody (mode ", mode, "); chmod o-",
+                      std::string(1, letter), " ends that");
+}
+
+}  // namespace
 
 std::string FixedKeyReason(const std::string&) { return ""; }
 
@@ -15,12 +29,11 @@ bool IsSameVariable(const std::string& a, const std::string& b) { return a == b;
 
 // A group may have been given it: Debian's ssl-cert, say.
 std::string OtherReaders(const std::string& path) {
-  struct stat info;
-  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & S_IROTH) == 0)
-    return "";
-  char mode[8];
-  std::snprintf(mode, sizeof(mode), "%04o", info.st_mode & 07777);
-  return absl::StrCat("can be read by everybody (mode ", mode, "); chmod o-r ends that");
+  return OthersWhoMay(path, S_IROTH, "read", 'r');
+}
+
+std::string OtherWriters(const std::string& path) {
+  return OthersWhoMay(path, S_IWOTH, "written", 'w');
 }
 
 }  // namespace sluice::broker

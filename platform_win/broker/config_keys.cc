@@ -29,5 +29,6 @@ bool IsSameVariable(const std::string& a, const std::string& b) {
 
 // A list of rights has no one answer.
 std::string OtherReaders(const std::string&) { return ""; }
+std::string OtherWriters(const std::string&) { return ""; }
 
 }  // namespace sluice::broker

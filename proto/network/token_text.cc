@@ -36,9 +36,26 @@ absl::Status CheckToken(absl::string_view line, size_t number) {
                    kMinTokenLength, " (make one with: openssl rand -hex 32)"));
 }
 
+// Takes "@lab " away from the line's beginning; "" if it does not begin so.
+absl::string_view TenantOf(absl::string_view* line) {
+  const size_t space = line->find(' ');
+  if (line->front() != '@' || space == absl::string_view::npos) return "";
+  const absl::string_view name = line->substr(1, space - 1);
+  if (!IsTenantName({name.data(), name.size()})) return "";
+  *line = absl::StripLeadingAsciiWhitespace(line->substr(space));
+  return name;
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file, size_t most) {
+bool IsTenantName(std::string_view name) {
+  return !name.empty() && name.size() <= 32 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file, size_t most,
+                                                     std::vector<std::string>* tenants) {
   absl::string_view text(file.data(), file.size());
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // Some editors begin UTF-8 with a mark.
   std::vector<std::string> tokens;
@@ -46,10 +63,12 @@ absl::StatusOr<std::vector<std::string>> ParseTokens(std::string_view file, size
   for (const absl::string_view raw : absl::StrSplit(text, '\n')) {
     if (tokens.size() >= most) break;
     ++number;
-    const absl::string_view line = absl::StripAsciiWhitespace(raw);
+    absl::string_view line = absl::StripAsciiWhitespace(raw);
     if (line.empty() || line[0] == '#') continue;
+    const absl::string_view tenant = TenantOf(&line);
     if (absl::Status good = CheckToken(line, number); !good.ok()) return good;
     tokens.emplace_back(line);
+    if (tenants != nullptr) tenants->emplace_back(tenant);
   }
   if (!tokens.empty()) return tokens;
   return absl::InvalidArgumentError("it holds no token; write one a line (openssl rand -hex 32)");

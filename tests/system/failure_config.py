@@ -77,6 +77,13 @@ def check_network_keys(files):
     (folder / "empty").write_text("")
     (folder / "short").write_text("# clients\nsecret\n")
     (folder / "text").write_text("no PEM\n")
+    for name, algorithm in (("ed", "ED25519"), ("rsa", "RSA")):
+        key, open_key = folder / f"{name}.key", folder / f"{name}.pub"
+        subprocess.run(["openssl", "genpkey", "-algorithm", algorithm, "-out", str(key)], check=True, capture_output=True)
+        subprocess.run(["openssl", "pkey", "-in", str(key), "-pubout", "-out", str(open_key)], check=True)
+    good = (folder / "ed.pub").read_text()  # Three lines.
+    (folder / "mixed.pub").write_text(good + (folder / "rsa.pub").read_text())
+    (folder / "cut.pub").write_text(good + good[:50])
     listen = 'listen = "127.0.0.1:17466"'
     one, two = f'certificate = "{folder}/one.pem"', f'key = "{folder}/one.key"'
     for what, lines, line, parts in (
@@ -93,6 +100,13 @@ def check_network_keys(files):
             ("a folder as token file", (listen, f'token_file = "{folder}"'), 3, ['"token_file"', str(folder)]),
             ("a short token", (listen, f'token_file = "{folder}/short"'), 3,
              ['"token_file"', "/short", "line 2", "openssl rand"]),
+            ("a missing token key", (listen, f'token_key = "{folder}/none.pub"'), 3, ["none.pub", '"token_key"']),
+            ("an empty token key", (listen, f'token_key = "{folder}/empty"'), 3, ['"token_key"', "/empty", "empty"]),
+            ("no token key", (listen, f'token_key = "{folder}/text"'), 3, ['"token_key"', "/text", "sluicectl token keygen"]),
+            ("a private key", (listen, f'token_key = "{folder}/ed.key"'), 3, ['"token_key"', "line 1", "private", ".pub"]),
+            ("a certificate", (listen, f'token_key = "{folder}/one.pem"'), 3, ['"token_key"', "line 1", "public key"]),
+            ("another kind of key", (listen, f'token_key = "{folder}/mixed.pub"'), 3, ['"token_key"', "line 4", "Ed25519"]),
+            ("a damaged key", (listen, f'token_key = "{folder}/cut.pub"'), 3, ['"token_key"', "line 4", "damaged"]),
             ("a relative path", (listen, 'certificate = "one.pem"', 'key = "one.key"'), 3, ["one.pem", "absolute"]),
             ("a relative token file", (listen, 'token_file = "short"'), 3, ["short", "absolute"]),
             ("plaintext beyond loopback", ('allow_plaintext = false', 'listen = "0.0.0.0:17466"'), 3, ["without TLS"]),
@@ -113,7 +127,7 @@ def check_network_keys(files):
 
 def check_open_doors(files, listen, tls):
     """A service that asks nobody who he is is possible, and told."""
-    parts = (f"{files.config}:", "anybody who reaches 0.0.0.0:", "client_ca or token_file")
+    parts = (f"{files.config}:", "anybody who reaches 0.0.0.0:", "set client_ca, token_file or token_key")
     files.write(network(listen, *tls))
     code, output = files.run("--check-config", str(files.config))
     report.check(code == 0 and ": ok" in output and all(part in output for part in ("warning", *parts)),
@@ -145,6 +159,13 @@ def check_secrets(files, text):
     code, output = files.run("--config", str(files.config), seconds=5)
     report.check(code is None and all(part in output for part in parts), "so does the daemon at its start", output)
     key.chmod(0o640)
+    keys = files.folder / "ed.pub"
+    keys.chmod(0o666)
+    above = files.write(text + f'token_key = "{keys}"\n')
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == 0 and all(part in output for part in (f"warning: {files.config}:{above + 6}:", str(keys), "chmod o-w")),
+                 "--check-config warns of token keys that others can write", output)
+    keys.chmod(0o644)
     code, output = files.run("--check-config", str(files.config))
     report.check(code == 0 and f"warning: {files.config}" not in output, "a group may have been given it", output)
 

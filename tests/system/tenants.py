@@ -14,6 +14,8 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 
 import harness
 
@@ -397,6 +399,137 @@ def restart(daemon):
     report.check(program.ready() and program.finishes(), "and works", program.output)
 
 
+class Remote(Program):
+    """`stuck` over the network, with a token."""
+
+    def __init__(self, daemon, token):
+        file = pathlib.Path(tempfile.mkstemp(dir=daemon.directory)[1])
+        file.write_text(token + "\n")
+        env = dict(daemon.environment(), SLUICE_ENDPOINT=f"127.0.0.1:{daemon.port}", SLUICE_TOKEN_FILE=str(file))
+        self.process = subprocess.Popen([str(harness.built("stuck"))], env=env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.output = self.errors = ""
+
+
+def ctl_text(*arguments):
+    return subprocess.run([str(harness.built("sluicectl")), *arguments], capture_output=True, text=True, timeout=SECONDS)
+
+
+class Network(Daemon):
+    """One that takes tokens of a file, and those that a cluster's key has signed."""
+
+    def _config_text(self, limits):
+        self.key = self.directory / "cluster.key"
+        made = ctl_text("token", "keygen", str(self.key))
+        assert made.returncode == 0, made.stderr
+        tokens = self.directory / "tokens"
+        tokens.write_text(f"@lab {'a' * 32}\n@lab {'b' * 32}\n{'c' * 32}\n")
+        tokens.chmod(0o600)
+        return super()._config_text(limits) + (f'[[network]]\nlisten = "127.0.0.1:{self.port}"\n'
+                                               f'token_file = "{tokens}"\ntoken_key = "{self.key}.pub"\n')
+
+    def sign(self, tenant, *more, key=None):
+        return ctl_text("token", "sign", tenant, "--key", str(key or self.key), *more).stdout.strip()
+
+
+def remote_tenants():
+    """Over the network the tenant is a token's: a file's that names it, or one that a cluster has signed."""
+    with Network() as daemon:
+        harness.wait_until(lambda: harness.accepts("127.0.0.1", daemon.port), SECONDS)
+        report.check(ctl_text("token", "keygen", str(daemon.key)).returncode == 1, "a private key is not written over")
+        job = daemon.sign("job-17", "--share", "25", "--max-sessions", "1", "--memory", "64MiB")
+        named = [Remote(daemon, "a" * 32), Remote(daemon, "b" * 32), Remote(daemon, "c" * 32)]
+        signed = Remote(daemon, job)
+        report.check(all(program.ready() for program in (*named, signed)), "programs come in with their tokens",
+                     [program.output for program in (*named, signed)])
+        sessions = {(entry["tenant"], entry["share"]) for entry in daemon.sessions()}
+        tenants = {tenant for tenant, share in sessions if share == 100}
+        report.check("net:tenant=lab" in tenants and len(tenants) == 2, "two tokens of one tenant are one account", sessions)
+        report.check(("net:tenant=job-17", 25) in sessions, "a signed token's tenant has its share", sessions)
+        lines = [harness.command_line(entry["worker_pid"]) for entry in daemon.sessions()
+                 if entry["tenant"] == "net:tenant=job-17"]
+        report.check(len(lines) == 1 and "--limit-memory=67108864" in lines[0], "and its memory", lines)
+        report.check(daemon.log_has("session's token"), "the log names its token")
+        more = Remote(daemon, daemon.sign("job-17", "--max-sessions", "1"))
+        more.end(SECONDS)
+        report.check("READY" not in more.output and daemon.log_has("net:tenant=job-17 has the limit of 1 sessions"),
+                     "another token of the tenant brings no session beyond its limit", more.errors)
+        other = daemon.directory / "other.key"
+        ctl_text("token", "keygen", str(other))
+        signed_short = json.loads(daemon.sign("job-18", "--seconds", "1", "--json"))
+        short = signed_short["token"]
+        harness.wait_until(lambda: time.time() >= signed_short["expires"], SECONDS)
+        parts = job.split(".")
+        for name, token, why in (("of another cluster", daemon.sign("job-17", key=other), "none of this daemon's keys"),
+                                 ("that has expired", short, "expired"),
+                                 ("with another's terms", ".".join((short.split(".")[0], short.split(".")[1], parts[2])),
+                                  "none of this daemon's keys"),
+                                 ("that is cut", job[:-8], "it is not whole"),
+                                 ("of nobody's", "d" * 32, "does not know the token")):
+            report.check(is_refused(daemon, token, why), f"refused: a token {name}", daemon.log.read_text()[-1000:])
+        new_keys(daemon, job, other)
+        report.check(all(program.finishes() for program in (*named, signed)), "all end with right results")
+
+
+def is_refused(daemon, token, why):
+    """Whether the token brings no session, and the gateway says so once more."""
+    def told():
+        return sum("client refused" in line and why in line for line in daemon.log.read_text(errors="replace").splitlines())
+    before = told()
+    program = Remote(daemon, token)
+    program.end(SECONDS)
+    return "READY" not in program.output and harness.wait_until(lambda: told() > before, SECONDS)
+
+
+def new_keys(daemon, job, other):
+    """A reload takes another key: what the old one has signed brings no new session, and what runs goes on."""
+    open_key = pathlib.Path(f"{daemon.key}.pub")
+    good = pathlib.Path(f"{other}.pub").read_text()
+
+    def reload_with(text, said):
+        before = daemon.log.read_text(errors="replace").count(said)
+        open_key.write_text(text)
+        daemon.process.send_signal(signal.SIGHUP)
+        return harness.wait_until(lambda: daemon.log.read_text(errors="replace").count(said) > before, SECONDS)
+
+    report.check(reload_with(good, "certificates and tokens reloaded"), "a reload reads the keys again")
+    report.check(is_refused(daemon, job, "none of this daemon's keys"), "what the old key has signed brings no new session")
+    report.check(reload_with(good + "-----BEGIN PRIVATE KEY-----\n", "line 4 is of a private key"),
+                 "a faulty file is named with its line", daemon.log.read_text()[-1000:])
+    program = Remote(daemon, daemon.sign("job-19", key=other))
+    report.check(program.ready() and program.finishes(), "and changes nothing: what the new key has signed works",
+                 program.output)
+
+
+def careless_keys():
+    """What an operator may do to a private key."""
+    with tempfile.TemporaryDirectory() as folder:
+        key = pathlib.Path(folder) / "cluster.key"
+        pathlib.Path(f"{key}.pub").write_text("mine\n")
+        made = ctl_text("token", "keygen", str(key))
+        report.check(made.returncode == 1 and "cluster.key.pub" in made.stderr and not key.exists(),
+                     "a public key is not written over, nor half a pair left", made.stderr)
+        pathlib.Path(f"{key}.pub").unlink()
+        old = os.umask(0)
+        made = ctl_text("token", "keygen", str(key))
+        os.umask(old)
+        report.check(made.returncode == 0 and key.stat().st_mode & 0o777 == 0o600,
+                     "a private key is its owner's alone, whatever the umask", made.stderr)
+        key.chmod(0o644)
+        signed = ctl_text("token", "sign", "lab", "--key", str(key))
+        report.check(signed.returncode == 0 and signed.stdout.startswith("sluice1.") and "chmod o-r" in signed.stderr,
+                     "one that everybody can read is warned of", signed.stderr)
+        for what, arguments, why in (
+                ("a public key", ("sign", "lab", "--key", f"{key}.pub"), "no Ed25519 private key"),
+                ("no key", ("sign", "lab", "--key", f"{key}.none"), "cluster.key.none"),
+                ("no name of a tenant", ("sign", "The Lab", "--key", str(key)), "a to z"),
+                ("no size", ("sign", "lab", "--key", str(key), "--memory", "much"), "--memory")):
+            refused = ctl_text("token", *arguments)
+            report.check(refused.returncode != 0 and why in refused.stderr and not refused.stdout, f"token sign refuses {what}",
+                         refused.stderr)
+
+
 def hostile_places():
     """What an operator may be led to: each is refused in a sentence, and nothing outside is touched."""
     with Daemon(more='[[listener]]\ntenant = "lab"\nmode = "0666"') as daemon:
@@ -497,6 +630,8 @@ else:
     print("SKIP tenants: containers: users make no user namespaces here")
 listeners()
 run_time()
+remote_tenants()
+careless_keys()
 hostile_places()
 wrong_files()
 report.exit()

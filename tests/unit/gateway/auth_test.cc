@@ -48,6 +48,16 @@ TEST(AuthTest, ReadsTokenFileOfWindows) {
   EXPECT_NE(refused.status().message().find("UTF-16"), absl::string_view::npos) << refused.status();
 }
 
+// A line may name the tenant whose token it is; what only looks so is a token.
+TEST(AuthTest, ReadsTenantsOfTokens) {
+  std::vector<std::string> tenants;
+  const auto tokens = wire::ParseTokens(
+      std::string("@lab ") + kTokenA + "\n" + kTokenB + "\n@Lab " + kTokenB + "\n", 10, &tenants);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(*tokens, (std::vector<std::string>{kTokenA, kTokenB, std::string("@Lab ") + kTokenB}));
+  EXPECT_EQ(tenants, (std::vector<std::string>{"lab", "", ""}));
+}
+
 // A file without a token, or with one that could be guessed, is refused with the line.
 TEST(AuthTest, RefusesWeakTokenFile) {
   EXPECT_FALSE(wire::ParseTokens("# nothing\n").ok());
