@@ -17,7 +17,8 @@
 #   --no-build     test what is built
 #
 # Without a part, all of them. SLUICE_BUILD_DIR names the build tree (default: build/ of this checkout);
-# logs go to test-logs/ in it. The last line is `N passed, N failed, N skipped`; exit 1 when something
+# logs go to test-logs/ in it. SLUICE_BUILD_OLD_VERSIONS=1 builds the versions before this one where they are not there,
+# and holds them against it (compatibility/). The last line is `N passed, N failed, N skipped`; exit 1 when something
 # failed. Each step has a time limit, so that one hang cannot eat the run: four times
 # as long on a busy machine (limit.py).
 set -u
@@ -229,7 +230,11 @@ run_resources() {
   step waits 300 /usr/bin/python3 -B "$root/tests/system/waits.py"
   step turns 300 /usr/bin/python3 -B "$root/tests/system/turns.py"
   step tenants 300 /usr/bin/python3 -B "$root/tests/system/tenants.py"
-  step compatibility 900 /usr/bin/python3 -B "$root/tests/compatibility/run.py" --quick
+  step compatibility "${SLUICE_BUILD_OLD_VERSIONS:+2}900" /usr/bin/python3 -B "$root/tests/compatibility/run.py" --quick \
+    ${SLUICE_BUILD_OLD_VERSIONS:+--build}
+  # Where podman and flatpak are there (deploy/install-deps.sh --containers).
+  step containers 900 /usr/bin/python3 -B "$root/tests/fresh/containers.py" --quick bare
+  step flatpak 600 /usr/bin/python3 -B "$root/tests/fresh/flatpak.py"
   # The installed service under a systemd of its own, in this machine's kernel.
   step systemd 900 /usr/bin/python3 -B "$root/tests/vm/run.py" --namespaces --short
 }

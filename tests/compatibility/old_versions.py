@@ -25,6 +25,10 @@ class NotThere(Exception):
     """Why there is no build tree of a version."""
 
 
+class NoHistory(NotThere):
+    """Nor can there be one."""
+
+
 def git(*arguments):
     return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
 
@@ -62,7 +66,7 @@ def tree_of(version, build):
     found = git("rev-parse", "--verify", "--quiet", version + "^{commit}")
     commit = found.stdout.strip()
     if found.returncode != 0:
-        raise NotThere(f"this checkout's git has no commit {version}: it is shallow, or no git checkout")
+        raise NoHistory(f"this checkout's git has no commit {version}: it is shallow, or no git checkout")
     folder = CACHE / f"old-{version}"
     marker = folder / "built"
     if not marker.is_file() or marker.read_text().strip() != commit:
