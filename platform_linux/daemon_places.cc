@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "broker/os/local_endpoint.h"
 #include "broker/os/this_process.h"
 
 namespace sluice {
@@ -45,7 +46,7 @@ std::string RealFolderOf(const std::string& path) {
 std::string DefaultLocalName() {
   const std::string runtime = os::EnvironmentVariable("XDG_RUNTIME_DIR").value_or("");
   const bool own = ::geteuid() != 0 && absl::StartsWith(runtime, "/");
-  return absl::StrCat(own ? runtime : "/run", "/sluice/clients/broker.sock");
+  return os::NormalLocalName(absl::StrCat(own ? runtime : "/run", "/sluice/clients/broker.sock"));
 }
 
 std::string AdminNameOf(const std::string& client_name) {

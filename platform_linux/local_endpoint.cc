@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "broker/base/daemon_places.h"
 #include "broker/os/this_process.h"
 
@@ -18,7 +20,17 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   if (text.starts_with("//")) text.remove_prefix(2);  // unix:///path is the same.
   if (!text.starts_with("/")) return absl::InvalidArgumentError("an absolute path");
-  return std::string(text);
+  return NormalLocalName(std::string(text));
+}
+
+std::string NormalLocalName(const std::string& name) {
+  if (!name.starts_with('/')) return name;
+  const bool folder = name.ends_with('/') || name.ends_with("/.");
+  std::string normal;
+  for (const auto part : absl::StrSplit(name, '/', absl::SkipEmpty())) {
+    if (part != ".") absl::StrAppend(&normal, "/", part);
+  }
+  return folder ? normal + "/" : normal;
 }
 
 const char* LocalEndpointForm() { return "unix:/ABSOLUTE/PATH"; }

@@ -283,9 +283,12 @@ const char kLocalScheme[] = "unix:";
 
 absl::Status CheckLocalName(const std::string& name) {
   constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
-  if (!name.empty() && name[0] == '/' && name.size() <= kMaxPath) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("an absolute path of at most ", kMaxPath, " characters"));
+  // Other places are made of the name: ".." would lead them elsewhere.
+  const bool file = !name.ends_with('/') && !name.ends_with("/.") &&
+                    (name + "/").find("/../") == std::string::npos;
+  if (name.starts_with('/') && name.size() <= kMaxPath && file) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("an absolute path of at most ", kMaxPath,
+                                                 " characters, of a file and without \"..\""));
 }
 
 bool IsSameLocalName(const std::string& a, const std::string& b) { return a == b; }

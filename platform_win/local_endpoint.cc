@@ -14,6 +14,8 @@ absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   return name;
 }
 
+std::string NormalLocalName(const std::string& name) { return name; }
+
 const char* LocalEndpointForm() { return "pipe:NAME"; }
 
 const char* LocalNameForm() { return R"(a pipe, \\.\pipe\NAME)"; }

@@ -14,6 +14,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/config/config.h"
 #include "broker/config/config_keys.h"
+#include "broker/os/local_endpoint.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
@@ -142,6 +143,7 @@ Account AccountOf(const ListenerConfig& listener) {
 
 void ApplyListenerDefaults(const std::string& client_name, ListenerConfig* listener) {
   if (listener->path.empty()) listener->path = TenantNameOf(client_name, listener->tenant);
+  listener->path = os::NormalLocalName(listener->path);
   listener->uids = UidsOf(listener->users);
   if (listener->mode != 0) return;
   listener->mode = !listener->group.empty()   ? kForGroup

@@ -15,6 +15,9 @@ namespace sluice::os {
 // An error says what it must be.
 absl::StatusOr<std::string> ParseLocalName(std::string_view text);
 
+// The name as others of the daemon's places are made of it: of a path without "//" and "/./".
+std::string NormalLocalName(const std::string& name);
+
 // Such an endpoint, for messages: "unix:/ABSOLUTE/PATH", "pipe:NAME".
 const char* LocalEndpointForm();
 

@@ -156,7 +156,9 @@ absl::Status MakeParentDirectory(const std::string& path) {
   return MakeFolder(parent);
 }
 
-absl::Status MakeDaemonFolders(const Config& config) {
+namespace {
+
+absl::Status MakeFolders(const Config& config) {
   if (absl::Status made = MakeParentDirectory(config.socket); !made.ok()) return made;
   // X, of X/clients, is there now.
   const std::string state = StateFolderOf(config.socket);
@@ -166,6 +168,23 @@ absl::Status MakeDaemonFolders(const Config& config) {
   if (config.admin_socket != AdminNameOf(config.socket)) return absl::OkStatus();
   return MakeOwnFolder(ParentFolder(config.admin_socket), "operators' sockets",
                        "; or name another place with admin_socket in [broker] (--admin-socket)");
+}
+
+}  // namespace
+
+absl::Status MakeDaemonFolders(const Config& config) {
+  const absl::Status made = MakeFolders(config);
+  const bool machines = ::geteuid() != 0 && absl::StartsWith(config.socket, "/run/sluice/") &&
+                        config.socket == DefaultLocalName();
+  if (made.ok() || !machines) return made;
+  // As after su and in cron's jobs.
+  return absl::Status(
+      made.code(),
+      absl::StrCat(
+          made.message(),
+          "; that is where root's daemon lives, and XDG_RUNTIME_DIR, which would give this "
+          "user a place, is not set: set it, or name a socket elsewhere (--socket, or "
+          "socket in [broker])"));
 }
 
 bool LinkOldPlaces(const Config& config) {

@@ -320,6 +320,27 @@ def check_socket_names(files):
     code, output = files.run("--check-config", "/dev/null", "--socket", "relative")
     report.check(code == WRONG and output.count("absolute") == 1 and "admin" not in output,
                  "a relative --socket is told once", (code, output))
+    # One name, however it is written: what is made of it lies beside the folder, too.
+    for written in (f"{files.folder}//sluice/clients/broker.sock", f"{files.folder}/sluice/./clients/broker.sock",
+                    f"{files.folder}/sluice/clients//broker.sock", f"{files.folder}/gpu//broker.sock",
+                    f"{files.folder}/./gpu/././broker.sock"):
+        files.config.write_text(f'[broker]\nsocket = "{written}"\n')
+        for arguments in (("--check-config", str(files.config)), ("--check-config", "/dev/null", "--socket", written)):
+            code, output = files.run(*arguments)
+            report.check(code == 0, f"a socket's name with // or /./ is as good: {arguments[0]} {len(arguments)} "
+                         f"{written.replace(str(files.folder), '')}", output)
+    for written in ("/clients/", "/clients/.", "/clients/../broker.sock", "/.."):
+        files.config.write_text(f'[broker]\nsocket = "{files.folder}/sluice{written}"\n')
+        code, output = files.run("--check-config", str(files.config))
+        report.check(code == WRONG and f"{files.config}:2:" in output and '"socket"' in output and output.count("absolute") == 1,
+                     f"a socket's name that is a folder's or has .. is refused: {written}", output)
+    # A monitor socket that nobody named is blamed on what it was made of.
+    (files.folder / "alias-admin").symlink_to(files.folder / "alias", target_is_directory=True)
+    (files.folder / "alias").mkdir()
+    files.config.write_text(f'[broker]\nsocket = "{files.folder}/alias/broker.sock"\n')
+    code, output = files.run("--check-config", str(files.config))
+    report.check(code == WRONG and f'{files.config}:2:' in output and 'key "socket" in [broker]' in output and
+                 '--monitor-socket is' not in output, "what nobody named is not complained of by its name", output)
 
 
 def check_other_keys(files):

@@ -103,6 +103,14 @@ def check_user_namespaces(folder, vendors):
     report.check("[worker] user" in log.read_text(), "which says that its workers are one user's", log.read_text())
 
 
+# After su, or in a cron job, the place of root's daemon is all that is left.
+def check_no_runtime_folder():
+    run = as_nobody([str(harness.built("sluiced")), "--config", "/dev/null"], env={"PATH": os.environ["PATH"]})
+    output = run.stdout.decode()
+    report.check(run.returncode == 1 and "XDG_RUNTIME_DIR" in output and "--socket" in output,
+                 "a user without XDG_RUNTIME_DIR is told of it", f"exit {run.returncode}: {output}")
+
+
 def main():
     if os.geteuid() != 0:
         print("SKIP rights: only root can give them away")
@@ -115,6 +123,7 @@ def main():
     try:
         check_set_user_id(folder, vendors)
         check_user_namespaces(folder, vendors)
+        check_no_runtime_folder()
     finally:
         shutil.rmtree(folder)
     report.exit()

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The names of the daemon's own sockets: whether each can be one, no two are one, and none that
+// gives more than a client's rights is in the clients' reach. CheckConfig asks, and OldPlaces and
+// MovedDefaults of config.h are beside it. Plain functions; the names are the operator's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sluice::broker {
+
+struct Config;
+
+// What is wrong, a message each, with the key's place or the flag. After ApplyDefaults.
+std::vector<std::string> SocketProblems(const Config& config);
+
+}  // namespace sluice::broker
