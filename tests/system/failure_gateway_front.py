@@ -45,26 +45,35 @@ class Authority:
         self.folder, self.name = folder, name
         failure_config.make_certificates(folder, name)
         (folder / f"{name}.index").write_text("")
+        (folder / f"{name}.serial").write_text("1000\n")
         (folder / f"{name}.cnf").write_text(
             f"[ca]\ndefault_ca = me\n[me]\ndatabase = {folder}/{name}.index\ndefault_md = sha256\n"
-            f"default_crl_days = 2\n")
+            f"default_crl_days = 2\nserial = {folder}/{name}.serial\nnew_certs_dir = {folder}\npolicy = any\n[any]\ncommonName = supplied\n")
+        self.signer = ("-config", f"{name}.cnf", "-cert", f"{name}.pem", "-keyfile", f"{name}.key")
 
     def openssl(self, *arguments):
         failure_config.openssl(self.folder, *arguments)
 
-    def issue(self, name, days="2"):
+    def ask(self, name):
         self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
                      "-keyout", f"{name}.key", "-out", f"{name}.csr")
         (self.folder / f"{name}.ext").write_text("subjectAltName=IP:127.0.0.1\n")
-        self.openssl("x509", "-req", "-days", days, "-CA", f"{self.name}.pem", "-CAkey", f"{self.name}.key",
+
+    def issue(self, name):
+        self.ask(name)
+        self.openssl("x509", "-req", "-days", "2", "-CA", f"{self.name}.pem", "-CAkey", f"{self.name}.key",
                      "-CAcreateserial", "-extfile", f"{name}.ext", "-in", f"{name}.csr", "-out", f"{name}.pem")
+
+    def issue_expired(self, name):
+        self.ask(name)
+        self.openssl("ca", *self.signer, "-batch", "-notext", "-startdate", "20200101000000Z", "-enddate",
+                     "20200102000000Z", "-extfile", f"{name}.ext", "-in", f"{name}.csr", "-out", f"{name}.pem")
 
     def revoke(self, *names):
         """Writes NAME.crl, the list of all that were revoked."""
-        signer = ("-config", f"{self.name}.cnf", "-cert", f"{self.name}.pem", "-keyfile", f"{self.name}.key")
         for name in names:
-            self.openssl("ca", *signer, "-revoke", f"{name}.pem")
-        self.openssl("ca", *signer, "-gencrl", "-out", f"{self.name}.crl")
+            self.openssl("ca", *self.signer, "-revoke", f"{name}.pem")
+        self.openssl("ca", *self.signer, "-gencrl", "-out", f"{self.name}.crl")
 
 
 # --- the daemon ------------------------------------------------------------------------------------------
@@ -80,7 +89,7 @@ class Front:
         self.stranger = Authority(self.folder, "stranger")
         for name in ("server", "alice", "mallory"):
             self.authority.issue(name)
-        self.authority.issue("late", days="-1")
+        self.authority.issue_expired("late")
         self.authority.revoke()
         self.stranger.issue("unknown")
         self.mutual, self.token = self.daemon.port, harness.free_port()
