@@ -241,12 +241,18 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
   auto carried = std::make_unique<Carried>();
   carried->read_data.resize(bytes);
   char* const data = carried->read_data.data();
-  if (!is_rect && session.quota().in_flight() == 0 && memory->context->pins && enqueue.IsIdle()) {
+  if (!is_rect && session.quota().in_flight() == 0 && memory->context->pins &&
+      enqueue.IsIdleOrTimed()) {
     // Nothing runs that a wait could hold up, and the driver is quicker if it may wait.
+    const QueueObject& queue = enqueue.queue();
+    UniqueCl<cl_event> ended;
     const cl_int status =
-        cl().clEnqueueReadBuffer(enqueue.queue().handle.get(), memory->handle.get(), CL_TRUE,
-                                 cmd.offset(), bytes, data, 0, nullptr, nullptr);
-    return status == CL_SUCCESS ? enqueue.CompleteNow(carried->read_data) : HandlerResult(status);
+        cl().clEnqueueReadBuffer(queue.handle.get(), memory->handle.get(), CL_TRUE, cmd.offset(),
+                                 bytes, data, 0, nullptr, queue.profiling ? ended.out() : nullptr);
+    if (status != CL_SUCCESS) return status;
+    EventTimes times;
+    const bool timed = queue.profiling && ReadProfiling(ended.get(), &times);
+    return enqueue.CompleteNow(carried->read_data, timed ? &times : nullptr);
   }
   return enqueue.Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {

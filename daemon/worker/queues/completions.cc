@@ -21,13 +21,6 @@ constexpr cl_int kFailedByWait = -1;
 // Of an event whose status nobody has read since it ended.
 constexpr cl_int kNotRead = CL_QUEUED;
 
-// In the order of the constants that ask for them.
-void AddTimes(const EventTimes& times, pb::Completion* completion) {
-  for (const uint64_t time : {times.queued, times.submit, times.start, times.end, times.complete}) {
-    completion->add_profiling(time);
-  }
-}
-
 }  // namespace
 
 struct Completions::Pending {
@@ -158,6 +151,12 @@ cl_int StatusOf(cl_event event) {
   const cl_int asked = cl().clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
                                            &status, nullptr);
   return asked == CL_SUCCESS ? status : asked;
+}
+
+void AddTimes(const EventTimes& times, pb::Completion* completion) {
+  for (const uint64_t time : {times.queued, times.submit, times.start, times.end, times.complete}) {
+    completion->add_profiling(time);
+  }
 }
 
 bool ReadProfiling(cl_event event, EventTimes* times) {

@@ -34,6 +34,10 @@
 #include "daemon/worker/queues/in_flight.h"
 #include "proto/frame.h"
 
+namespace sluice::v1 {
+class Completion;
+}  // namespace sluice::v1
+
 namespace sluice::worker {
 
 class PrintfCapture;
@@ -171,5 +175,7 @@ cl_int StatusOf(cl_event event);
 
 // Of an event that has ended; false if the driver gives none.
 bool ReadProfiling(cl_event event, EventTimes* times);
+// In the order of the constants that ask for them.
+void AddTimes(const EventTimes& times, v1::Completion* completion);
 
 }  // namespace sluice::worker

@@ -210,9 +210,11 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   return CL_SUCCESS;
 }
 
-bool Enqueuer::IsIdle() { return !queue_->profiling && waits_.empty() && queue_->IsIdle(session_); }
+bool Enqueuer::IsIdle() { return !queue_->profiling && IsIdleOrTimed(); }
 
-HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
+bool Enqueuer::IsIdleOrTimed() { return waits_.empty() && queue_->IsIdle(session_); }
+
+HandlerResult Enqueuer::CompleteNow(std::string_view payload, const EventTimes* times) {
   if (event_id_ == 0) return CL_SUCCESS;
   if (named_) {
     const cl_int status = session_.Add(event_id_, std::make_shared<EventObject>());
@@ -221,6 +223,7 @@ HandlerResult Enqueuer::CompleteNow(std::string_view payload) {
   pb::Reply reply;
   reply.mutable_completion()->set_event_id(event_id_);
   reply.mutable_completion()->set_status(CL_COMPLETE);
+  if (times != nullptr) AddTimes(*times, reply.mutable_completion());
   session_.printf().Drain();
   session_.replies().Send(reply, wire::Wake::kIfAwaited, payload);
   return CL_SUCCESS;

@@ -92,7 +92,9 @@ class Enqueuer {
   // copy of memory that the host shares may be made at once, and the driver need not be asked to
   // make it.
   bool IsIdle();
-  HandlerResult CompleteNow(std::string_view payload);
+  // The same, for who has the times of a command to tell: also in a queue with profiling.
+  bool IsIdleOrTimed();
+  HandlerResult CompleteNow(std::string_view payload, const EventTimes* times = nullptr);
 
   // For markers and barriers: without a wait list, they end after all before them.
   void SetAfterAll() { after_all_ = !has_wait_list_; }
