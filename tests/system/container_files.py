@@ -7,6 +7,7 @@ Usage: container_files.py
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import stat
 import subprocess
@@ -66,7 +67,50 @@ def check_export(root):
     code, text = sluicectl("export-client", root / "box", "--place", "/run/host/client")
     report.check((root / "box" / "sluice.icd").read_text() == "/run/host/client/libsluice_icd.so\n",
                  "--place says where the folder will lie", text)
+    check_places(root)
+    check_copyright(root, folder)
+    check_links(root)
     return folder
+
+
+# What an .icd file cannot name is refused where it is said, and nothing is written.
+def check_places(root):
+    for name, place, words in (("a relative --place", "rel/path", ["--place", "absolute"]),
+                               ("a --place of two lines", "/a\nb", ["--place", "control character"])):
+        refused(name, words, "export-client", root / "place", "--place", place, code=USAGE)
+    report.check(not (root / "place").exists(), "and nothing is written for it")
+    code, text = sluicectl("export-client", root / "place", "--place", "/a b//c/")
+    report.check(code == OK and (root / "place/sluice.icd").read_text() == "/a b/c/libsluice_icd.so\n",
+                 "a --place is written as it is meant", text)
+    report.check("OCL_ICD_VENDORS='/a b/c/'," in text, "and printed for a shell", text)
+    spaced = root / "it's a client"
+    code, text = sluicectl("export-client", spaced)
+    line = next((line for line in text.splitlines() if line.startswith("podman run")), "")
+    report.check(line and f"{spaced}:/usr/lib/sluice-client:ro" in shlex.split(line),
+                 "the line for podman is one that a shell reads", text)
+
+
+# The licences of what is linked in go where the client goes.
+def check_copyright(root, folder):
+    source = root / "with-copyright"
+    shutil.copytree(folder, source)
+    (source / "notes.txt").unlink(missing_ok=True)
+    (source / "copyright.txt").write_text("zlib and others\n")
+    target = root / "copyright-copied"
+    for time in ("an export takes", "a second one takes"):
+        code, text = sluicectl("export-client", target, "--from", source)
+        report.check(code == OK and (target / "copyright.txt").read_text() == "zlib and others\n",
+                     f"{time} the licences along", text)
+
+
+# Nothing is written through somebody's link.
+def check_links(root):
+    elsewhere, folder = root / "elsewhere", root / "linked"
+    elsewhere.mkdir()
+    folder.mkdir()
+    (folder / "sluice").symlink_to(elsewhere)
+    refused("a link in the folder is not followed", [f"{folder} has sluice, a link"], "export-client", folder)
+    report.check(not list(elsewhere.iterdir()), "and nothing is written behind it")
 
 
 def check_flatpak(root):
@@ -76,6 +120,16 @@ def check_flatpak(root):
     report.check(code == OK and files_of(folder) == wanted, "Flatpak's layout", f"{files_of(folder)} {text}")
     report.check((folder / "OpenCL/vendors/sluice.icd").read_text() == "libsluice_icd.so\n",
                  "its .icd file leaves the place to the runtime")
+    plain = root / "plain"
+    sluicectl("export-client", plain)
+    for name, made, flags in (("a plain export", plain, ["--flatpak"]), ("one for Flatpak", folder, [])):
+        before = files_of(made)
+        how = "without --flatpak" if flags else "with --flatpak"
+        refused(f"{name} is not mixed with the other layout", ["earlier export", how, "another folder"],
+                "export-client", *flags, made)
+        report.check(files_of(made) == before, f"{name} stays as it was")
+    (plain / "notes.txt").write_text("mine")
+    refused("another's file is named first", ["has notes.txt"], "export-client", "--flatpak", plain)
     refused("Flatpak decides where its extension lies", ["--place"], "export-client", root / "y", "--flatpak",
             "--place", "/x", code=USAGE)
 
@@ -114,9 +168,28 @@ def check_cdi(root, client):
     static = (harness.ROOT / "deploy/linux/cdi.json.in").read_text()
     for name, path in (("@SLUICE_CLIENT@", client), ("/run/sluice/clients", sockets)):
         static = static.replace(f'"hostPath": "{name}', f'"hostPath": "{path}')
-    report.check(json.loads(static) == document, "the package's CDI file is what generate writes", static)
+    report.check(static == output.read_text(), "the package's CDI file is what generate writes, to the byte", static)
+    check_conflicts(client, sockets, folder, output)
     check_refusals(root, client, sockets, folder)
     check_findings(output, document, sockets)
+
+
+# podman refuses a device that two files of one folder have; of another folder it takes the later one.
+def check_conflicts(client, sockets, folder, output):
+    second = folder / "zz.json"
+    code, text = sluicectl("cdi", "generate", "--client", client, "--socket-folder", sockets, "--output", second)
+    report.check(code == OK and str(output) in text and "sluice.dev/gpu=all" in text, "generate warns of a second file", text)
+    code, text = sluicectl("cdi", "validate", "--folder", folder)
+    lines = [line for line in text.splitlines() if "error" in line]
+    report.check(code == FAILED and len(lines) == 2 and all(str(output) in line and str(second) in line for line in lines),
+                 "validate names both files of one device", text)
+    other = folder.parent / "cdi-later"
+    other.mkdir()
+    second.rename(other / "zz.json")
+    code, text = sluicectl("cdi", "validate", "--folder", folder, "--folder", other)
+    report.check(code == OK, "a second folder may have it again", text)
+    code, text = sluicectl("cdi", "generate", "--client", client, "--socket-folder", sockets, "--output", output)
+    report.check(code == OK and "warning" not in text, "its own file may be written again", text)
 
 
 def check_refusals(root, client, sockets, folder):
@@ -138,8 +211,15 @@ def check_refusals(root, client, sockets, folder):
     for above in ("/", "/run"):
         refused(f"generate refuses {above}, where a daemon's may come", ["/run/sluice-admin/admin.sock"], "cdi",
                 "generate", "--client", client, "--socket-folder", above)
-    refused("no file to list", ["cdi generate"], "cdi", "list", "--folder", root / "nothing")
-    refused("no file to validate", ["cdi generate"], "cdi", "validate", "--folder", root / "nothing")
+    (root / "empty").mkdir()
+    refused("no file to list", ["cdi generate"], "cdi", "list", "--folder", root / "empty")
+    refused("no file to validate", ["cdi generate"], "cdi", "validate", "--folder", root / "empty")
+    for command in ("list", "validate"):
+        refused(f"no folder to {command}", ["--folder", str(root / "nothing"), "No such file"], "cdi", command, "--folder",
+                root / "nothing")
+    for kind in ("foo", "sluice.dev/", "/gpu", "7.dev/gpu", "sluice.dev/g pu", "a/b/c"):
+        refused(f"a kind that no runtime takes: {kind}", ["--kind", "DOMAIN/CLASS"], "cdi", "generate", "--client", client,
+                "--kind", kind, code=USAGE)
     refused("no such file", ["No such file"], "cdi", "validate", root / "nothing.json")
 
 

@@ -19,6 +19,9 @@ namespace sluice::ctl {
 
 inline constexpr char kCdiKind[] = "sluice.dev/gpu";
 
+// Whether runtimes take it as a kind: DOMAIN/CLASS.
+absl::Status CheckCdiKind(const std::string& kind);
+
 struct CdiOptions {
   std::string kind = kCdiKind;
   std::string client_folder;  // On the host.

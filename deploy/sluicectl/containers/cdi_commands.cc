@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -103,7 +104,50 @@ bool IsYaml(const std::string& file) { return absl::EndsWith(file, ".yaml"); }
 struct Verdict {
   std::string file;
   std::vector<CdiFinding> findings;
+  std::vector<Device> devices;
 };
+
+std::filesystem::path FolderOf(const std::string& file) {
+  std::error_code error;
+  return std::filesystem::weakly_canonical(file, error).parent_path();
+}
+
+// A runtime refuses a device that two files of one folder have; of two folders the later one's
+// counts.
+void FindConflicts(std::vector<Verdict>* verdicts) {
+  for (Verdict& verdict : *verdicts) {
+    for (const Verdict& other : *verdicts) {
+      if (other.file == verdict.file || FolderOf(other.file) != FolderOf(verdict.file)) continue;
+      for (const Device& device : verdict.devices) {
+        if (std::none_of(other.devices.begin(), other.devices.end(),
+                         [&](const Device& one) { return one.name == device.name; }))
+          continue;
+        verdict.findings.push_back(
+            {"devices",
+             absl::StrCat(device.name, " is in ", other.file,
+                          ", too, and runtimes refuse a device of two files: remove one"),
+             true});
+      }
+    }
+  }
+}
+
+// The same, of a file that is about to be written or was.
+std::string ConflictOf(const std::string& file, const std::string& text) {
+  const std::vector<Device> devices = DevicesOf(file, text);
+  for (const std::string& other : CdiFiles({FolderOf(file).string()})) {
+    const absl::StatusOr<std::string> there = os::ReadNamedFile(other, kMaxCdiBytes);
+    std::error_code error;
+    if (!there.ok() || std::filesystem::equivalent(other, file, error)) continue;
+    for (const Device& device : DevicesOf(other, *there)) {
+      if (std::any_of(devices.begin(), devices.end(),
+                      [&](const Device& one) { return one.name == device.name; }))
+        return absl::StrCat(other, " has ", device.name,
+                            ", too, and runtimes refuse a device of two files: remove one");
+    }
+  }
+  return "";
+}
 
 std::vector<Verdict> Examine(const CdiFlags& flags) {
   const bool named = !flags.files.empty();
@@ -111,11 +155,11 @@ std::vector<Verdict> Examine(const CdiFlags& flags) {
   for (const std::string& file : named ? flags.files : CdiFiles(flags.folders)) {
     const absl::StatusOr<std::string> text = os::ReadNamedFile(file, kMaxCdiBytes);
     if (!text.ok()) {
-      if (named) verdicts.push_back({file, {{"", std::string(text.status().message()), true}}});
+      if (named) verdicts.push_back({file, {{"", std::string(text.status().message()), true}}, {}});
       continue;
     }
     if (!named && !IsOfSluice(*text)) continue;
-    Verdict verdict{file, {}};
+    Verdict verdict{file, {}, DevicesOf(file, *text)};
     if (!IsYaml(file) || absl::StartsWith(*text, "{")) {
       verdict.findings = ExamineCdi(*text);
     } else {
@@ -129,6 +173,7 @@ std::vector<Verdict> Examine(const CdiFlags& flags) {
           {"", "other users cannot read it: chmod 0644, or rootless runtimes do not see it", true});
     verdicts.push_back(std::move(verdict));
   }
+  FindConflicts(&verdicts);
   return verdicts;
 }
 
@@ -150,6 +195,16 @@ int PrintVerdicts(const CdiFlags& flags, const std::vector<Verdict>& verdicts) {
   }
   if (flags.json) std::printf("%s", Dump({{"valid", good}, {"files", files}}).c_str());
   return good ? kExitOk : kExitFailed;
+}
+
+absl::Status CheckFolders(const CdiFlags& flags) {
+  for (const std::string& folder : flags.folders) {
+    std::error_code error;
+    if (std::filesystem::is_directory(folder, error)) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "--folder ", folder, ": ", error ? error.message() : std::string("it is no folder")));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NoFile(const CdiFlags& flags) {
@@ -179,6 +234,8 @@ int CdiGenerateCommand(const CdiFlags& flags) {
   if (written.ok()) written = WriteByRename(flags.output, text, 0644);
   if (!written.ok()) return Refuse(flags, "generate", written);
   if (flags.json) std::printf("%s", Dump({{"output", flags.output}}).c_str());
+  if (const std::string conflict = ConflictOf(flags.output, text); !conflict.empty())
+    std::fprintf(stderr, "sluicectl: warning: %s\n", conflict.c_str());
   if (!std::filesystem::is_directory(options->socket_folder, error)) {
     std::fprintf(
         stderr,
@@ -189,6 +246,8 @@ int CdiGenerateCommand(const CdiFlags& flags) {
 }
 
 int CdiListCommand(const CdiFlags& flags) {
+  if (const absl::Status there = CheckFolders(flags); !there.ok())
+    return Refuse(flags, "list", there);
   std::vector<Device> devices;
   for (const std::string& file : CdiFiles(flags.folders)) {
     const absl::StatusOr<std::string> text = os::ReadNamedFile(file, kMaxCdiBytes);
@@ -210,6 +269,8 @@ int CdiListCommand(const CdiFlags& flags) {
 }
 
 int CdiValidateCommand(const CdiFlags& flags) {
+  if (const absl::Status there = CheckFolders(flags); !there.ok())
+    return Refuse(flags, "validate", there);
   const std::vector<Verdict> verdicts = Examine(flags);
   if (verdicts.empty()) return Refuse(flags, "validate", NoFile(flags));
   return PrintVerdicts(flags, verdicts);

@@ -136,11 +136,8 @@ bool IsName(std::string_view name, std::string_view also) {
 void Examination::Kind(const ParsedJson& document) {
   const std::string kind = Text(document, "", "kind");
   if (kind.empty()) return;
-  const size_t slash = kind.find('/');
-  if (slash == std::string::npos || !IsName(std::string_view(kind).substr(0, slash), "-_.") ||
-      !IsName(std::string_view(kind).substr(slash + 1), "-_.")) {
-    Wrong("kind", absl::StrCat("\"", kind, "\" is not DOMAIN/CLASS, as ", kCdiKind, " is"));
-  }
+  if (const absl::Status good = CheckCdiKind(kind); !good.ok())
+    Wrong("kind", std::string(good.message()));
 }
 
 void Examination::Devices(const ParsedJson& document) {
@@ -301,6 +298,19 @@ std::vector<CdiFinding> Examination::Run(const std::string& text) {
 }
 
 }  // namespace
+
+absl::Status CheckCdiKind(const std::string& kind) {
+  const size_t slash = kind.find('/');
+  const auto is_part = [](std::string_view part) {
+    return IsName(part, "-_.") && absl::ascii_isalpha(static_cast<unsigned char>(part.front()));
+  };
+  if (slash != std::string::npos && is_part(std::string_view(kind).substr(0, slash)) &&
+      is_part(std::string_view(kind).substr(slash + 1)))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", kind, "\" is not DOMAIN/CLASS, as ", kCdiKind,
+      " is: each begins with a letter, ends with a letter or digit, and has -_. between"));
+}
 
 std::vector<CdiFinding> ExamineCdi(const std::string& text) { return Examination().Run(text); }
 

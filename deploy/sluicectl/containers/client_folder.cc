@@ -76,6 +76,7 @@ absl::Status ExamineNeeds(ClientFiles* client) {
 std::vector<std::string> AllClientFileNames() {
   std::vector<std::string> names = {kDriverFile};
   for (const Part& part : kOptionalParts) names.emplace_back(part.name);
+  names.emplace_back(kCopyrightFile);
   return names;
 }
 
@@ -102,6 +103,9 @@ absl::StatusOr<ClientFiles> FindClientFiles(const std::string& from) {
     }
   }
   RETURN_IF_ERROR(ExamineNeeds(&client));
+  const std::string copyright = absl::StrCat(client.folder, "/", kCopyrightFile);
+  if (std::filesystem::is_regular_file(copyright, error))
+    client.files.push_back({kCopyrightFile, copyright, false});
   return client;
 }
 

@@ -20,6 +20,8 @@ inline constexpr char kContainerIcdFile[] = "/etc/OpenCL/vendors/sluice.icd";
 
 inline constexpr char kDriverFile[] = "libsluice_icd.so";
 inline constexpr char kIcdFile[] = "sluice.icd";
+// The licences of what a self-contained client has inside.
+inline constexpr char kCopyrightFile[] = "copyright.txt";
 // No .icd file, which holds one line, is longer.
 inline constexpr size_t kMaxIcdBytes = 64 << 10;
 
@@ -33,7 +35,7 @@ struct ClientFiles {
   std::string folder;             // Where they were found.
   bool self_contained = false;    // They need glibc alone.
   std::string glibc;              // The oldest glibc that has all they need, "2.31".
-  std::vector<ClientFile> files;  // The driver first.
+  std::vector<ClientFile> files;  // The driver first, a copyright file last.
   std::vector<std::string> warnings;
 };
 

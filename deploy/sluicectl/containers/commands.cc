@@ -19,6 +19,12 @@ AllFlags& TheFlags() {
   return *flags;
 }
 
+// What is wrong with an option's value, where the option is read.
+CLI::Validator CheckedBy(absl::Status (*check)(const std::string&)) {
+  return CLI::Validator([check](std::string& value) { return std::string(check(value).message()); },
+                        "");
+}
+
 constexpr char kExportFooter[] =
     "DIR then holds the driver, libsluice.so.0, the network transport, their helpers and an .icd "
     "file. Mounted at\n/usr/lib/sluice-client, with the .icd file at "
@@ -44,7 +50,8 @@ void DefineExport(CLI::App* app, CommonFlags* common) {
       sub->add_option("--place", flags->place,
                       std::string("Where the folder will lie for the program; default: ") +
                           kContainerClientFolder)
-          ->type_name("DIR");
+          ->type_name("DIR")
+          ->check(CheckedBy(&CheckPlace));
   sub->add_flag("--flatpak", flags->flatpak, "Write the layout of a Flatpak GL extension")
       ->excludes(place);
   sub->add_flag("--json", common->json, "Print JSON, for scripts");
@@ -82,7 +89,8 @@ void DefineCdi(CLI::App* app, CommonFlags* common) {
       ->type_name("DIR");
   generate
       ->add_option("--kind", flags->kind, std::string("The device's kind; default: ") + kCdiKind)
-      ->type_name("DOMAIN/CLASS");
+      ->type_name("DOMAIN/CLASS")
+      ->check(CheckedBy(&CheckCdiKind));
   CLI::App* list =
       AddCdi(cdi, "list", "List Sluice's devices in the files that runtimes read", common);
   CLI::App* validate =

@@ -11,8 +11,10 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "broker/os/file.h"
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/written_file.h"
@@ -51,24 +53,52 @@ std::string NameInFolder(const ExportFlags& flags, const std::string& name) {
   return flags.flatpak ? absl::StrCat("lib/", name) : name;
 }
 
-// Only an earlier export is written over: nobody means to fill /usr/lib.
-absl::Status CheckFolder(const std::string& folder, const std::set<std::string>& names) {
+// Names in the folder of all that an export with these flags may have.
+std::set<std::string> AllNames(const ExportFlags& flags) {
+  std::set<std::string> names;
+  for (const auto& [name, text] : Texts(flags)) names.insert(name);
+  for (const std::string& name : AllClientFileNames()) names.insert(NameInFolder(flags, name));
+  return names;
+}
+
+// Whether it is one of the names, or a folder of one.
+bool IsAmong(const std::set<std::string>& names, const std::string& name) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& one) {
+    return one == name || absl::StartsWith(one, name + "/");
+  });
+}
+
+absl::Status OtherLayout(const ExportFlags& flags) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      flags.folder, " is an earlier export ", flags.flatpak ? "without" : "with",
+      " --flatpak, which has another layout: name another folder, or remove this one first"));
+}
+
+// Only an earlier export is written over: nobody means to fill /usr/lib. An export makes no link,
+// and through one of somebody else's it would write elsewhere.
+absl::Status CheckFolder(const ExportFlags& flags) {
+  const std::string& folder = flags.folder;
+  const std::set<std::string> names = AllNames(flags);
+  ExportFlags other = flags;
+  other.flatpak = !flags.flatpak;
+  const std::set<std::string> other_names = AllNames(other);
+  bool other_layout = false;
   std::error_code error;
   if (!std::filesystem::exists(folder, error)) return absl::OkStatus();
   auto entry = std::filesystem::recursive_directory_iterator(folder, error);
   if (error) return absl::ErrnoToStatus(error.value(), folder);
   for (; entry != std::filesystem::recursive_directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().lexically_relative(folder).string();
-    const bool ours = std::any_of(names.begin(), names.end(), [&](const std::string& one) {
-      return one == name || absl::StartsWith(one, name + "/");
-    });
-    if (!ours) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          folder, " has ", name, ", which no export has put there: name an empty or new folder"));
+    const bool ours = IsAmong(names, name);
+    if (entry->is_symlink() || (!ours && !IsAmong(other_names, name))) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(folder, " has ", name, entry->is_symlink() ? ", a link" : "",
+                       ", which no export has put there: name an empty or new folder"));
     }
+    other_layout = other_layout || !ours;
   }
   if (error) return absl::ErrnoToStatus(error.value(), folder);
-  return absl::OkStatus();
+  return other_layout ? OtherLayout(flags) : absl::OkStatus();
 }
 
 absl::Status WriteInto(const std::string& folder, const std::string& name, std::string_view bytes,
@@ -83,11 +113,7 @@ absl::Status WriteInto(const std::string& folder, const std::string& name, std::
 absl::StatusOr<Export> ExportClient(const ExportFlags& flags) {
   Export done;
   ASSIGN_OR_RETURN(done.client, FindClientFiles(flags.from));
-  const auto texts = Texts(flags);
-  std::set<std::string> names;
-  for (const auto& [name, text] : texts) names.insert(name);
-  for (const std::string& name : AllClientFileNames()) names.insert(NameInFolder(flags, name));
-  RETURN_IF_ERROR(CheckFolder(flags.folder, names));
+  RETURN_IF_ERROR(CheckFolder(flags));
   std::error_code error;
   if (std::filesystem::equivalent(flags.folder, done.client.folder, error))
     return absl::FailedPreconditionError(
@@ -98,14 +124,22 @@ absl::StatusOr<Export> ExportClient(const ExportFlags& flags) {
                               file.program ? 0755 : 0644, &done));
   }
   // Last: what names the driver is there only when the driver is.
-  for (const auto& [name, text] : texts)
+  for (const auto& [name, text] : Texts(flags))
     RETURN_IF_ERROR(WriteInto(flags.folder, name, text, 0644, &done));
   // What an earlier export had and this one has not is of another version.
-  for (const std::string& name : names) {
+  for (const std::string& name : AllNames(flags)) {
     if (std::find(done.written.begin(), done.written.end(), name) == done.written.end())
       std::filesystem::remove(absl::StrCat(flags.folder, "/", name), error);
   }
   return done;
+}
+
+// As one word of a shell's command.
+std::string Quoted(const std::string& word) {
+  const bool plain = std::all_of(word.begin(), word.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("/._-+,:=@%", c);
+  });
+  return plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
 // What to do with the folder now.
@@ -119,12 +153,13 @@ std::string NextStep(const ExportFlags& flags) {
         kClientSocketFolder, " APPLICATION\n");
   }
   if (!flags.place.empty()) {
-    return absl::StrCat("OpenCL's loaders find it by OCL_ICD_VENDORS=", flags.place,
-                        "/, or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
+    return absl::StrCat("OpenCL's loaders find it by OCL_ICD_VENDORS=", Quoted(flags.place + "/"),
+                        ", or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
   }
   return absl::StrCat(
-      "podman run -v ", flags.folder, ":", kContainerClientFolder, ":ro -v ", flags.folder, "/",
-      kIcdFile, ":", kContainerIcdFile, ":ro -v ", kClientSocketFolder, ":", kClientSocketFolder,
+      "podman run -v ", Quoted(absl::StrCat(flags.folder, ":", kContainerClientFolder, ":ro")),
+      " -v ", Quoted(absl::StrCat(flags.folder, "/", kIcdFile, ":", kContainerIcdFile, ":ro")),
+      " -v ", kClientSocketFolder, ":", kClientSocketFolder,
       ":ro IMAGE ...\nor with `sluicectl cdi generate`: podman run --device sluice.dev/gpu=all "
       "IMAGE ...\n");
 }
@@ -148,13 +183,31 @@ void Print(const ExportFlags& flags, const Export& done) {
     std::fprintf(stderr, "sluicectl: warning: %s\n", warning.c_str());
 }
 
+// Without "/" at the end and the like.
+std::string Normal(const std::filesystem::path& path) {
+  std::string normal = path.lexically_normal().string();
+  while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+  return normal;
+}
+
 }  // namespace
+
+absl::Status CheckPlace(const std::string& place) {
+  if (!absl::StartsWith(place, "/"))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", place, "\" is no absolute path: loaders look for the driver there, from any folder"));
+  if (std::any_of(place.begin(), place.end(),
+                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }))
+    return absl::InvalidArgumentError(
+        "has a line's end or another control character, and an .icd file is one line");
+  return absl::OkStatus();
+}
 
 int ExportClientCommand(const ExportFlags& flags) {
   ExportFlags used = flags;
   std::error_code error;
-  used.folder = std::filesystem::absolute(flags.folder, error).lexically_normal().string();
-  while (used.folder.size() > 1 && used.folder.back() == '/') used.folder.pop_back();
+  used.folder = Normal(std::filesystem::absolute(flags.folder, error));
+  if (!used.place.empty()) used.place = Normal(used.place);
   const absl::StatusOr<Export> done = ExportClient(used);
   if (done.ok()) {
     Print(used, *done);

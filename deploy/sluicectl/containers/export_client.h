@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace sluice::ctl {
 
 struct ExportFlags {
@@ -15,6 +17,9 @@ struct ExportFlags {
   bool flatpak = false;  // The layout of Flatpak's GL extensions.
   bool json = false;
 };
+
+// Whether an .icd file can name a driver in `place`.
+absl::Status CheckPlace(const std::string& place);
 
 int ExportClientCommand(const ExportFlags& flags);
 
