@@ -66,7 +66,8 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
   add->add_option("tenant", flags->tenant, "The tenant's name: a to z, 0 to 9 and \"-\"")
       ->required();
   add->add_option("--path", flags->path,
-                  "The socket, in a folder of its own. Without it the daemon chooses one")
+                  absl::StrCat("The socket, in a folder of its own; default for this endpoint: ",
+                               TenantNameOf(os::DefaultClientName(), "TENANT")))
       ->type_name("PATH");
   add->add_option("--mode", flags->mode,
                   "The socket's mode; default: 0660 with --group, 0666 with --user, else 0600")

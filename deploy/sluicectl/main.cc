@@ -117,6 +117,7 @@ std::string WordProblem(const std::string& word, const std::vector<std::string>&
                         " is not known before the command: there only --endpoint and --json "
                         "are, other flags stand after it");
   }
+  if (const std::string absent = AbsentCommand(word); !absent.empty()) return absent;
   const std::string nearest = broker::NearestName(word, commands);
   return absl::StrCat("there is no command \"", word, "\"",
                       nearest.empty() ? "" : absl::StrCat(" (did you mean ", nearest, "?)"),

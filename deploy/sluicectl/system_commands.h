@@ -17,6 +17,9 @@ void DefineSystemCommands(CLI::App* app, CommonFlags* flags);
 // The exit code; nothing if `name` is no such command.
 std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& flags);
 
+// Of a command that only other systems have: that it is not here, and what to do; else "".
+std::string AbsentCommand(const std::string& name);
+
 // What a person may write, for --help.
 const char* SystemExamples();
 

@@ -265,6 +265,7 @@ def check_words(env):
             ((), ["a command is missing", "devices"]),
             (("--admin-socket", "/x", "status"), ["--admin-socket", "after"]),
             (("sesions",), ["did you mean sessions"]),
+            (("install",), ["install exists on Windows only", "sluiced.socket"]),
             (("sesions", "--help"), ["did you mean sessions"]),
             (("run",), ["sluicectl run -- PROGRAM"]),
             (("run", "--private"), ["sluicectl run -- PROGRAM"]),

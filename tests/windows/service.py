@@ -169,7 +169,11 @@ def texts(wine):
     code, output = ctl(wine, "devices", endpoint="127.0.0.1:1")
     check("texts: nobody at a network endpoint", code == 3 and "no daemon listens" in output, (code, output))
     code, output = ctl(wine, "run")
-    check("texts: run is no command", code == 2 and 'no command "run"' in output, (code, output))
+    check("texts: run is not here", code == 2 and "run does not exist on Windows" in output, (code, output))
+    code, output = ctl(wine, "run", "clinfo.exe", "-l")
+    check("texts: nor with a program", code == 2 and "run does not exist on Windows" in output, (code, output))
+    code, output = ctl(wine, "export-client", "x")
+    check("texts: nor what containers need", code == 2 and "export-client does not exist on Windows" in output, (code, output))
 
 
 def monitor(wine):

@@ -82,10 +82,17 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
   return RunContainerCommand(name, flags);
 }
 
+std::string AbsentCommand(const std::string& name) {
+  if (name != "install" && name != "uninstall") return "";
+  return name +
+         " exists on Windows only: here packages or `cmake --install` do it, and `systemctl "
+         "enable --now sluiced.socket` starts the service";
+}
+
 const char* SystemExamples() {
   return "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else\n"
          "$XDG_RUNTIME_DIR/sluice/clients/broker.sock if it exists, else\n"
-         "/run/sluice/clients/broker.sock.\n"
+         "/run/sluice/clients/broker.sock; each also without clients/, where it was until 0.1.\n"
          "\n"
          "Examples:\n"
          "  sluicectl run --private -- clinfo        try Sluice with no installation and no "

@@ -85,6 +85,17 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
   return Told(status, steps, flags.json);
 }
 
+std::string AbsentCommand(const std::string& name) {
+  if (name == "run")
+    return "run does not exist on Windows, whose OpenCL loaders have no variable that keeps other "
+           "drivers away: start the program itself, and choose its platform \"Sluice (...)\"";
+  if (name == "export-client" || name == "cdi")
+    return name +
+           " does not exist on Windows: it is for Linux containers; on a Linux machine "
+           "sluicectl has it";
+  return "";
+}
+
 const char* SystemExamples() {
   return "Where the daemon is: --endpoint, else SLUICE_ENDPOINT, else pipe:sluice-broker.\n"
          "\n"
