@@ -3,7 +3,7 @@
 // what the daemon says of its platforms. Thread-safe.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,13 +13,25 @@
 
 namespace sluice::client {
 
-// None if the variable is no number above 0: each kind of endpoint has limits of its own then.
+inline constexpr int kMostConnectMs = 24 * 3600 * 1000;
+inline constexpr char kConnectLimitVariable[] = "SLUICE_CONNECT_TIMEOUT_MS";
+
+// None if the variable is no number from 1 to a day of milliseconds: each kind of endpoint has
+// limits of its own then.
 inline std::optional<int> ConnectLimitMs() {
-  constexpr uint32_t kMost = 24 * 3600 * 1000;
-  const std::string text = os::EnvironmentVariable("SLUICE_CONNECT_TIMEOUT_MS").value_or("");
-  uint32_t value = 0;
-  if (!absl::SimpleAtoi(text, &value) || value == 0) return std::nullopt;
-  return static_cast<int>(std::min(value, kMost));
+  const std::string text = os::EnvironmentVariable(kConnectLimitVariable).value_or("");
+  int value = 0;
+  if (absl::SimpleAtoi(text, &value) && value > 0 && value <= kMostConnectMs) return value;
+  return std::nullopt;
+}
+
+// The log's line if the variable is set to what it cannot be; "" if it is not. `otherwise`: how
+// long an answer may take then.
+inline std::string ConnectLimitProblem(int otherwise) {
+  const std::string text = os::EnvironmentVariable(kConnectLimitVariable).value_or("");
+  if (text.empty() || ConnectLimitMs().has_value()) return "";
+  return absl::StrCat(kConnectLimitVariable, "=", text, " is no number from 1 to ", kMostConnectMs,
+                      "; the default, ", otherwise, ", is taken");
 }
 
 // The log's line for a peer that has taken the connection and then nothing.

@@ -12,6 +12,7 @@
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
 #include "client_icd/base/client_log.h"
+#include "client_icd/connect/connect_limit.h"
 #include "client_icd/connect/remote_plugin.h"
 #include "client_icd/connect/sluice_library.h"
 #include "proto/snapshot.pb.h"
@@ -46,6 +47,8 @@ void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
               "SLUICE_WORKER=1 is for Sluice's own workers, which see no device of Sluice's");
     return;
   }
+  if (const std::string problem = ConnectLimitProblem(kRemoteAnswerTimeoutMs); !problem.empty())
+    ClientLog(ClientLogLevel::kWarning, problem);
   // One that is mistyped is as one that does not answer: the others are there.
   std::vector<absl::Status> refused;
   absl::StatusOr<std::vector<EndpointAddress>> addresses =

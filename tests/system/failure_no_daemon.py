@@ -70,6 +70,14 @@ def main():
         report.check(run.returncode == 0 and len(names) >= 1 and not run.stderr and
                      not any(name.startswith("Sluice (") for name in names),
                      f"{what}: the native driver is still there", names)
+    # A variable that is no number is not passed over in silence; one that is stays unmentioned.
+    endpoint = next(iter(endpoints.values()))
+    for value, wrong in (("abc", True), ("0", True), ("-5", True), ("90000000", True), ("1500", False)):
+        run, _, _ = list_platforms(alone, endpoint, SLUICE_LOG="debug", SLUICE_CONNECT_TIMEOUT_MS=value)
+        named = [line for line in run.stderr.decode().splitlines()
+                 if f"SLUICE_CONNECT_TIMEOUT_MS={value} " in line and "10000, is taken" in line]
+        report.check(len(named) == (1 if wrong else 0), f"SLUICE_CONNECT_TIMEOUT_MS={value} is {'named' if wrong else 'taken'}",
+                     run.stderr.decode())
     expect_reason(alone, "a text that is no endpoint", "http://127.0.0.1:7466")
     if KIND == "network":
         expect_reason(alone, "a token file that is not there", "127.0.0.1:1", SLUICE_TOKEN_FILE=f"{folder}/none")
