@@ -81,6 +81,8 @@ class MonitorService : public v1::Admin::Service {
     reply->set_snapshot_bytes(snapshot.bytes.size());
     reply->set_device_problem(snapshot.problem);
     reply->set_worker_user(status->worker_user);
+    reply->set_control_groups(status->control_groups);
+    reply->set_control_groups_advice(status->control_groups_advice);
     return grpc::Status::OK;
   }
 

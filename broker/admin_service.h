@@ -34,6 +34,8 @@ struct BrokerStatus {
   std::string config_file;
   uint64_t session_limit = 0;
   std::string worker_user;
+  std::string control_groups;  // As WorkerGroups has them.
+  std::string control_groups_advice;
 };
 
 // What the admin service may ask of the broker. Called on gRPC's threads: implementations are

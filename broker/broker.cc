@@ -42,21 +42,27 @@ absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoad
   if (!lock.ok()) return lock.status();
   absl::StatusOr<std::unique_ptr<EventLoop>> loop = EventLoop::Create();
   if (!loop.ok()) return loop.status();
+  absl::StatusOr<std::unique_ptr<WorkerGroups>> groups =
+      WorkerGroups::Create(config.control_groups, loop->get());
+  if (!groups.ok()) return groups.status();
   absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(config);
   if (!launcher.ok()) return launcher.status();
   std::unique_ptr<Broker> broker(new Broker(std::move(config), std::move(reload), *std::move(lock),
-                                            *std::move(loop), *std::move(launcher)));
+                                            *std::move(loop), *std::move(groups),
+                                            *std::move(launcher)));
   if (absl::Status started = broker->Start(); !started.ok()) return started;
   return broker;
 }
 
 Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
-               std::unique_ptr<EventLoop> loop, WorkerLauncher launcher)
+               std::unique_ptr<EventLoop> loop, std::unique_ptr<WorkerGroups> groups,
+               WorkerLauncher launcher)
     : reload_(std::move(reload)),
       lock_(std::move(lock)),
       started_ms_(MonotonicMs()),
       config_(std::move(config)),
       loop_(std::move(loop)),
+      groups_(std::move(groups)),
       launcher_(std::make_unique<WorkerLauncher>(std::move(launcher))),
       policy_(config_),
       workers_(loop_.get(), &policy_, [this] { OnSessionEnded(); }),
@@ -66,7 +72,7 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
                  [this](pid_t pid) { return IsHelper(pid); }),
       listeners_(&admission_) {
-  workers_.Configure(config_, launcher_.get());
+  workers_.Configure(config_, launcher_.get(), groups_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->confinement_arguments());
@@ -142,7 +148,12 @@ absl::Status Broker::Start() {
        {"monitor_socket", config_.monitor_socket},
        {"config", config_.file.empty() ? "built-in" : config_.file},
        {"worker_user", launcher_->users().Describe()},
-       {"worker_sandbox", DescribeLayers(config_)}});
+       {"worker_sandbox", DescribeLayers(config_)},
+       {"control_groups", groups_->Describe()}});
+  if (const std::string advice = groups_->Advice(); !advice.empty()) {
+    Log(LogLevel::kInfo, "broker", "workers lack control groups, or some of their limits",
+        {{"reason", groups_->Describe()}, {"advice", advice}});
+  }
   return absl::OkStatus();
 }
 
@@ -276,6 +287,7 @@ void Broker::Reload() {
   fresh->monitor_socket = config_.monitor_socket;
   fresh->monitor_group = config_.monitor_group;
   fresh->network = config_.network;
+  fresh->control_groups = config_.control_groups;
   absl::StatusOr<WorkerLauncher> launcher = WorkerLauncher::Create(*fresh);
   if (!launcher.ok()) return keep(launcher.status());
   config_ = *std::move(fresh);
@@ -283,7 +295,7 @@ void Broker::Reload() {
   SetLogLevel(config_.log_level);
   policy_.Update(config_);
   listeners_.Reload(config_);
-  workers_.Configure(config_, launcher_.get());
+  workers_.Configure(config_, launcher_.get(), groups_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->confinement_arguments());
@@ -371,6 +383,8 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
     status.config_file = config_.file;
     status.session_limit = config_.limits.max_sessions;
     status.worker_user = launcher_->users().Describe();
+    status.control_groups = groups_->Describe();
+    status.control_groups_advice = groups_->Advice();
   });
   if (!ran.ok()) return ran;
   return status;

@@ -30,6 +30,7 @@
 #include "broker/admin_service.h"
 #include "broker/admission.h"
 #include "broker/children/gateway_link.h"
+#include "broker/children/worker_groups.h"
 #include "broker/children/worker_launcher.h"
 #include "broker/children/workers.h"
 #include "broker/config/config.h"
@@ -68,7 +69,7 @@ class Broker final : public BrokerControl {
 
  private:
   Broker(Config config, ConfigLoader reload, InstanceLock lock, std::unique_ptr<EventLoop> loop,
-         WorkerLauncher launcher);
+         std::unique_ptr<WorkerGroups> groups, WorkerLauncher launcher);
 
   absl::Status Start();
   bool IsHelper(pid_t pid) const;  // A gateway, the allocator, the probe.
@@ -96,6 +97,7 @@ class Broker final : public BrokerControl {
   // Loop thread only.
   Config config_;
   const std::unique_ptr<EventLoop> loop_;
+  const std::unique_ptr<WorkerGroups> groups_;
   std::unique_ptr<WorkerLauncher> launcher_;
   Policy policy_;
   Workers workers_;

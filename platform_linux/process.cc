@@ -70,6 +70,7 @@ struct ChildPlan {
   std::vector<char*> envp;
   int null_fd;
   int report_fd;
+  int enter_group_fd = -1;  // The cgroup.procs of a group that it is not born in.
 };
 
 void ResetSignals() {
@@ -100,6 +101,8 @@ int Place(int fd, int target) {
     if (moved[count] < 0) ReportAndExit(report_fd, kMove, errno);
     ++count;
   }
+  if (plan.enter_group_fd >= 0 && ::write(plan.enter_group_fd, "0", 1) != 1)
+    ReportAndExit(report_fd, "entering its control group", errno);
   int output = options.output;
   if (output == kParentsStderr) output = STDERR_FILENO;
   // A parent may have no stderr.
@@ -177,6 +180,17 @@ pid_t ForkWithPidfd(int* pidfd) {
                                       0UL, pidfd, 0UL, 0UL));
 }
 
+// The same, into a control group. clone3 alone can; where something forbids it (a container's filter
+// says that there is no such call), the child goes there itself, before it is anything else.
+pid_t ForkIntoGroup(int group, int* pidfd) {
+  clone_args arguments = {};
+  arguments.flags = CLONE_PIDFD | CLONE_INTO_CGROUP;
+  arguments.pidfd = reinterpret_cast<uint64_t>(pidfd);
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<uint64_t>(group);
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof(arguments)));
+}
+
 // In place of a child's input and output if it has none. A sandbox may have no /dev: there it is
 // empty memory that nobody can write to, whose writers get EPERM and no signal.
 UniqueFd OpenNothing() {
@@ -215,13 +229,20 @@ absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read
   if (!report_read->valid() || !report_write.valid()) return ErrnoStatus(errno, "pipe");
   plan.null_fd = null_fd.get();
   plan.report_fd = report_write.get();
+  UniqueFd enter_group;
+  if (options.control_group >= 0) {
+    enter_group.reset(::openat(options.control_group, "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    enter_group = AboveStandard(std::move(enter_group));
+    if (!enter_group.valid()) return ErrnoStatus(errno, "opening a control group's processes");
+    plan.enter_group_fd = enter_group.get();
+  }
 
   // Signals wait meanwhile, so that no handler of this process runs in the child.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = clone(plan);
+  const pid_t pid = clone(&plan);
   if (pid == 0) RunChild(plan);
   const int fork_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -237,9 +258,15 @@ pid_t ForkSilently() { return static_cast<pid_t>(::syscall(SYS_clone, 0UL, 0UL, 
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   int raw_pidfd = -1;
   UniqueFd report_read;
-  ASSIGN_OR_RETURN(const pid_t pid, RunPlan(options, &report_read, [&](const ChildPlan&) {
-                     return ForkWithPidfd(&raw_pidfd);
-                   }));
+  const auto fork = [&](ChildPlan* plan) {
+    if (options.control_group < 0) return ForkWithPidfd(&raw_pidfd);
+    const int enter_group_fd = std::exchange(plan->enter_group_fd, -1);
+    const pid_t born = ForkIntoGroup(options.control_group, &raw_pidfd);
+    if (born >= 0 || (errno != ENOSYS && errno != EPERM && errno != EINVAL)) return born;
+    plan->enter_group_fd = enter_group_fd;
+    return ForkWithPidfd(&raw_pidfd);
+  };
+  ASSIGN_OR_RETURN(const pid_t pid, RunPlan(options, &report_read, fork));
   ChildProcess child(pid, UniqueFd(raw_pidfd));
   const absl::Status started = ReadReport(report_read.get(), options.path, child.pidfd());
   if (!started.ok()) {
@@ -253,11 +280,11 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
 absl::StatusOr<pid_t> SpawnUnseen(const SpawnOptions& options) {
   UniqueFd report_read;
   const KeeperPlan keeper_plan = PlanKeeper();
-  const auto twice = [&keeper_plan](const ChildPlan& plan) {
+  const auto twice = [&keeper_plan](const ChildPlan* plan) {
     const pid_t keeper = ForkSilently();
     if (keeper != 0) return keeper;
     const pid_t child = ForkSilently();
-    if (child < 0) ReportAndExit(plan.report_fd, "fork", errno);
+    if (child < 0) ReportAndExit(plan->report_fd, "fork", errno);
     if (child > 0) Keep(keeper_plan, child);
     return pid_t{0};
   };

@@ -121,7 +121,7 @@ std::vector<std::string> WorkerLauncher::Environment(const WorkerUsers::Tenant& 
 
 absl::StatusOr<os::ChildProcess> WorkerLauncher::Launch(
     std::vector<std::string> arguments, std::vector<std::pair<int, int>> descriptors,
-    const std::string& identity_name, int output) const {
+    const std::string& identity_name, int output, int control_group) const {
   absl::StatusOr<WorkerUsers::Tenant> tenant = users_->For(identity_name);
   if (!tenant.ok()) return tenant.status();
   os::SpawnOptions options;
@@ -132,6 +132,7 @@ absl::StatusOr<os::ChildProcess> WorkerLauncher::Launch(
   options.descriptors = std::move(descriptors);
   options.environment = Environment(*tenant);
   options.output = output;
+  options.control_group = control_group;
   if (!identity_name.empty()) {
     options.sandbox.data_bytes = data_bytes_;
     if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())

@@ -25,11 +25,13 @@ class WorkerLauncher {
   // Finds the executable and the users.
   static absl::StatusOr<WorkerLauncher> Create(const Config& config);
 
-  // `identity_name` chooses user and compile cache; "" for the probe. `output`: as SpawnOptions'.
+  // `identity_name` chooses user and compile cache; "" for the probe. `output` and `control_group`:
+  // as SpawnOptions'.
   absl::StatusOr<os::ChildProcess> Launch(std::vector<std::string> arguments,
                                           std::vector<std::pair<int, int>> descriptors,
                                           const std::string& identity_name,
-                                          int output = os::kParentsStderr) const;
+                                          int output = os::kParentsStderr,
+                                          int control_group = -1) const;
 
   const WorkerUsers& users() const { return *users_; }
   // What of the host a process with drivers in it may reach: of workers, and the allocator.

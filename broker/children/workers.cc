@@ -25,9 +25,11 @@ constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their 
 
 Workers::~Workers() { SLUICE_CHECK(sessions_.empty()); }
 
-void Workers::Configure(const Config& config, const WorkerLauncher* launcher) {
+void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
+                        WorkerGroups* groups) {
   thread_.Assert();
   launcher_ = launcher;
+  groups_ = groups;
   limits_ = config.limits;
   sync_ = config.sync;
   kill_grace_ms_ = config.kill_grace_ms;
@@ -63,18 +65,26 @@ std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& r
 absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
                                                  const SessionRequest& request, int channel,
                                                  int control, int output) {
+  const Account& account = request.tenant.account;
+  const absl::StatusOr<os::UniqueFd> group =
+      groups_->Add(session.id, account, MemoryLimit(limits_, account));
+  if (!group.ok()) return group.status();
   std::vector<std::string> arguments = Arguments(session.id, request);
   std::vector<std::pair<int, int>> descriptors = {{channel, kWorkerHandleChannelFd},
                                                   {control, kWorkerControlFd}};
-  const TurnGiver::Pages pages = turns_.Add(session.id, request.tenant.account);
+  const TurnGiver::Pages pages = turns_.Add(session.id, account);
   if (pages.orders.valid()) {
     arguments.push_back(absl::StrCat("--turns=", turns_everywhere_ ? "on" : "auto"));
     descriptors.emplace_back(pages.orders.get(), kWorkerTurnOrdersFd);
     descriptors.emplace_back(pages.words.get(), kWorkerTurnWordsFd);
   }
-  absl::StatusOr<os::ChildProcess> worker = launcher_->Launch(
-      std::move(arguments), std::move(descriptors), request.tenant.domain.name, output);
-  if (!worker.ok()) turns_.Remove(session.id);
+  absl::StatusOr<os::ChildProcess> worker =
+      launcher_->Launch(std::move(arguments), std::move(descriptors), request.tenant.domain.name,
+                        output, group->get());
+  if (!worker.ok()) {
+    turns_.Remove(session.id);
+    groups_->Remove(session.id);
+  }
   return worker;
 }
 
@@ -135,6 +145,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
   turns_.Remove(id);
+  const WorkerGroups::End end = groups_->Remove(id);
   StopListening(session.get());
   session->output.Finish();
   loop_->CancelTimer(&session->kill_timer);
@@ -147,6 +158,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
     ending = info.mapped().ending;
   }
   const bool clean = status.signal == 0 && status.code == 0;
+  if (!end.memory.empty() || end.refused_processes != 0) TellLimits(id, end);
   if (MayLog()) {
     Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
         {{"session", HexId(id)},
@@ -154,6 +166,20 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
          {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
   }
   on_ended_();
+}
+
+void Workers::TellLimits(uint64_t id, const WorkerGroups::End& end) {
+  if (!MayLog()) return;
+  if (!end.memory.empty()) {
+    Log(LogLevel::kWarning, "broker", "a worker was ended for want of memory",
+        {{"session", HexId(id)}, {"reason", end.memory}});
+  }
+  if (end.refused_processes != 0) {
+    Log(LogLevel::kWarning, "broker", "a worker was refused more processes or threads",
+        {{"session", HexId(id)},
+         {"times", end.refused_processes},
+         {"reason", "the limit of its own (processes_per_worker)"}});
+  }
 }
 
 bool Workers::MayLog() {
@@ -334,6 +360,7 @@ void Workers::GiveUp() {
     loop_->CancelTimer(&session->kill_timer);
     StopListening(session.get());
     turns_.Remove(id);
+    groups_->Remove(id);
   }
   sessions_.clear();
   absl::MutexLock lock(&mutex_);

@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "broker/children/child_output.h"
 #include "broker/children/child_watch.h"
+#include "broker/children/worker_groups.h"
 #include "broker/children/worker_launcher.h"
 #include "broker/config/config.h"
 #include "broker/config/policy.h"
@@ -85,8 +86,8 @@ class Workers {
       : loop_(loop), policy_(policy), on_ended_(std::move(on_ended)) {}
   ~Workers();
 
-  // For sessions opened from now on. `launcher` is the caller's and outlives this.
-  void Configure(const Config& config, const WorkerLauncher* launcher);
+  // For sessions opened from now on. The others are the caller's and outlive this.
+  void Configure(const Config& config, const WorkerLauncher* launcher, WorkerGroups* groups);
 
   absl::StatusOr<OpenedSession> Open(const SessionRequest& request);
 
@@ -129,6 +130,7 @@ class Workers {
 
   std::vector<std::string> Arguments(uint64_t id, const SessionRequest& request) const;
   bool MayLog();  // One more line about a session.
+  void TellLimits(uint64_t id, const WorkerGroups::End& end);
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
   void OnExit(uint64_t id, const os::ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -150,6 +152,7 @@ class Workers {
 
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;
+  WorkerGroups* groups_ = nullptr;
   bool turns_everywhere_ = false;
   RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
   LimitsConfig limits_;

@@ -18,6 +18,7 @@
 #include "broker/config/config_reader.h"
 #include "broker/config/listener_config.h"
 #include "broker/config/sandbox_layers.h"
+#include "broker/config/sharing_sections.h"
 #include "broker/config/socket_checks.h"
 #include "broker/os/file.h"
 #include "broker/os/local_endpoint.h"
@@ -194,17 +195,6 @@ void ReadResources(SectionReader section, ResourcesConfig* resources) {
   section.Finish();
 }
 
-void ReadScheduling(SectionReader section, TurnsConfig* turns) {
-  section.Parsed("turns", "one of auto, on, off", [turns](const std::string& text) {
-    using Mode = TurnsConfig::Mode;
-    turns->mode = text == "on" ? Mode::kOn : text == "off" ? Mode::kOff : Mode::kAuto;
-    return text == "auto" || text == "on" || text == "off";
-  });
-  section.Integer("turn_us", 500, 10'000, &turns->turn_us);
-  section.Integer("turn_grace_us", 20, 1000, &turns->grace_us);
-  section.Finish();
-}
-
 // With null, only says which keys there are.
 ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
   ListenerConfig listener;
@@ -375,6 +365,8 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
   ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
   ReadScheduling(SectionReader(root.Table("scheduling"), "[scheduling]", &errors), &config.turns);
+  ReadControlGroups(SectionReader(root.Table("control_groups"), "[control_groups]", &errors),
+                    &config.control_groups);
   SectionReader devices(root.Table("devices"), "[devices]", &errors);
   devices.StringOrList("allow", &WildcardProblem, &config.device_patterns);
   devices.Finish();

@@ -20,6 +20,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
 #include "broker/config/listener_config.h"
+#include "broker/config/sharing_sections.h"
 #include "broker/os/process.h"
 #include "broker/os/sandbox.h"
 #include "broker/os/types.h"
@@ -84,14 +85,6 @@ struct ResourcesConfig {
   uint64_t max_linger_ms = 60'000;
 };
 
-// Turns between the workers of one device (broker/scheduling).
-struct TurnsConfig {
-  enum class Mode { kOff, kAuto, kOn };  // kAuto: where a switch between processes is dear.
-  Mode mode = Mode::kAuto;
-  int64_t turn_us = 2000;
-  int64_t grace_us = 150;  // How long a holder with nothing to do keeps it.
-};
-
 struct Config {
   std::string file;  // "" = built-in defaults.
   // "file:line:column" of the keys of [broker] that a check of the whole may blame.
@@ -125,6 +118,7 @@ struct Config {
   LimitsConfig limits;
   ResourcesConfig resources;
   TurnsConfig turns;
+  ControlGroupsConfig control_groups;
   std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
   std::vector<NetworkConfig> network;
   std::vector<ListenerConfig> listeners;  // Beside the default socket.

@@ -43,6 +43,7 @@ std::vector<std::string> KeysThatAwaitAStart(const Config& running, const Config
   compare("admin_socket", running.admin_socket == fresh.admin_socket);
   compare("monitor_socket", running.monitor_socket == fresh.monitor_socket);
   compare("monitor_group", running.monitor_group == fresh.monitor_group);
+  if (running.control_groups != fresh.control_groups) keys.push_back("[control_groups]");
   if (running.network.size() != fresh.network.size()) {
     keys.push_back(absl::StrCat("[[network]], which had ", running.network.size(),
                                 " entries and has ", fresh.network.size()));

@@ -36,6 +36,8 @@ struct SpawnOptions {
   std::vector<std::pair<int, int>> descriptors;
   // A pipe's reader may go first: such a child begins with SIGPIPE ignored.
   int output = kParentsStderr;
+  // The folder of a control group of version 2 that it is born in (Linux only); else its parent's.
+  int control_group = -1;
   SandboxOptions sandbox;
 };
 

@@ -54,4 +54,8 @@ struct Tenant {
 // Of whoever comes by the listener of that tenant.
 std::string TenantAccountName(const std::string& tenant);
 
+// An account's or a domain's name as that of a folder, such as "uid-1000", each another: a
+// certificate's subject may hold anything.
+std::string FolderNameOf(const std::string& name);
+
 }  // namespace sluice::broker

@@ -76,6 +76,23 @@ int AdminCall::Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::Clie
   return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
 }
 
+absl::Status AdminCall::Ask(
+    const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call) {
+  const absl::StatusOr<std::vector<std::string>> paths =
+      ResolveAdminSockets(flags_.admin_socket, flags_.endpoint, wants_ == Wants::kToLook);
+  if (!paths.ok()) return paths.status();
+  std::string path;
+  const absl::StatusOr<AdminChannel> channel = Open(*paths, &path);
+  if (!channel.ok()) return channel.status();
+  const auto stub = v1::Admin::NewStub(channel->channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(flags_.timeout_ms));
+  channel->Prepare(&context);
+  const grpc::Status status = channel->Check(context, call(stub.get(), &context));
+  return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+}
+
 // The first that can be opened; else what is wrong with the first that is there, or with the
 // first. `path`: which one it is.
 absl::StatusOr<AdminChannel> AdminCall::Open(const std::vector<std::string>& paths,

@@ -39,6 +39,8 @@ class AdminCall {
 
   int Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
           const std::function<void()>& print);
+  // The same without a word.
+  absl::Status Ask(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call);
 
  private:
   absl::StatusOr<AdminChannel> Open(const std::vector<std::string>& paths, std::string* path);

@@ -144,7 +144,9 @@ int StatusCommand(const CommonFlags& flags) {
                         {"session_limit", reply.session_limit()},
                         {"snapshot_bytes", reply.snapshot_bytes()},
                         {"device_problem", reply.device_problem()},
-                        {"worker_user", reply.worker_user()}});
+                        {"worker_user", reply.worker_user()},
+                        {"control_groups", reply.control_groups()},
+                        {"control_groups_advice", reply.control_groups_advice()}});
     }
     Print(absl::StrFormat("sluiced %s, pid %d, up %s%s\n", reply.version(), reply.pid(),
                           Duration(reply.uptime_seconds()), reply.draining() ? ", draining" : ""));
@@ -162,6 +164,7 @@ int StatusCommand(const CommonFlags& flags) {
           (reply.worker_user().empty() ? std::string("run as the daemon's own user")
                                        : "run as user: " + reply.worker_user()) +
           "\n");
+    if (!reply.control_groups().empty()) Print("groups:    " + reply.control_groups() + "\n");
   };
   return AdminCall(flags, Wants::kToLook)
       .Run(
@@ -169,6 +172,16 @@ int StatusCommand(const CommonFlags& flags) {
             return stub->Status(context, v1::StatusRequest(), &reply);
           },
           print);
+}
+
+std::optional<GroupsTold> AskAboutGroups(const CommonFlags& flags) {
+  v1::StatusReply reply;
+  const absl::Status asked = AdminCall(flags, Wants::kToLook)
+                                 .Ask([&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+                                   return stub->Status(context, v1::StatusRequest(), &reply);
+                                 });
+  if (!asked.ok() || reply.control_groups().empty()) return std::nullopt;
+  return GroupsTold{reply.control_groups(), reply.control_groups_advice()};
 }
 
 uint64_t ShadowsByHost(const v1::SessionEntry& entry) {

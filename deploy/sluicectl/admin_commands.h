@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace sluice::ctl {
@@ -16,6 +17,13 @@ struct CommonFlags {
   bool json = false;
   int timeout_ms = 5000;
 };
+
+// Of the daemon's workers; nothing if it does not say, or may not be asked.
+struct GroupsTold {
+  std::string there;
+  std::string advice;  // Empty: nothing is missing.
+};
+std::optional<GroupsTold> AskAboutGroups(const CommonFlags& flags);
 
 int DevicesCommand(const CommonFlags& flags);
 int StatusCommand(const CommonFlags& flags);

@@ -93,6 +93,7 @@ class Examination : private Steps {
   void CheckSocketFile(const EndpointAddress& endpoint, const absl::Status& status);
   void CheckClientsFolder(const EndpointAddress& endpoint);
   void CheckDevices(const std::string& problem, const std::string& snapshot);
+  void CheckControlGroups(const EndpointAddress& endpoint);
   void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
   void CheckContexts(const PlatformList& list);
@@ -331,6 +332,7 @@ void Examination::CheckLocal(const EndpointAddress& endpoint) {
   }
   Ok("daemon's socket", "the daemon answers");
   CheckDevices(greeting->problem, greeting->snapshot);
+  CheckControlGroups(endpoint);
   const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
   if (session.ok()) return Ok("session", "the daemon opened one for this user");
   Failed("session", std::string(session.message()),
@@ -359,6 +361,16 @@ void Examination::CheckDevices(const std::string& problem, const std::string& sn
                   "check [devices] allow in the daemon's configuration");
   }
   Ok("devices", absl::StrJoin(names, "; "));
+}
+
+// Only operators may ask, and mend it.
+void Examination::CheckControlGroups(const EndpointAddress& endpoint) {
+  CommonFlags flags = flags_;
+  flags.endpoint = endpoint.text;
+  const std::optional<GroupsTold> told = AskAboutGroups(flags);
+  if (!told.has_value()) return;
+  if (told->advice.empty()) return Ok("control groups", told->there);
+  Warning("control groups", told->there, told->advice);
 }
 
 // As the driver asks: what is wrong with name, route, TLS or token is in its words.

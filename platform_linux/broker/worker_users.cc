@@ -21,6 +21,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 #include "broker/os/this_process.h"
+#include "broker/tenants/tenant.h"
 
 namespace sluice::broker {
 namespace {
@@ -41,21 +42,8 @@ bool IsDirectory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// An identity as one path component, such as "uid-1000": a certificate's subject may hold anything.
 std::string PathComponent(const std::string& identity_name) {
-  if (identity_name.empty()) return "probe";
-  const size_t colon = identity_name.find(':');
-  std::string component = identity_name.substr(0, colon) + "-";
-  for (const char c : identity_name.substr(colon + 1)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_';
-    if (plain) {
-      component += c;
-    } else {
-      absl::StrAppend(&component, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
-    }
-  }
-  return component;  // At most 4 + 3 * 80 bytes (gateway/auth.h): a file name may have 255.
+  return identity_name.empty() ? "probe" : FolderNameOf(identity_name);
 }
 
 // The directory of a container: its name ends with "_" and 16 digits.

@@ -16,6 +16,8 @@ std::string FixedKeyReason(const std::string& key) {
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may run");
   if (key == "readable")
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
+  if (key == "control_groups")
+    return "\"auto\", which stands for none: Windows has no control groups";
   if (key == "socket_group")
     return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
   if (key == "monitor_group")

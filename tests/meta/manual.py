@@ -142,7 +142,8 @@ def keys_of(program):
     return keys
 
 
-SECTIONS = ("broker", "worker", "access", "limits", "resources", "scheduling", "devices", "[network]", "[listener]")
+SECTIONS = ("broker", "worker", "access", "limits", "resources", "scheduling", "control_groups", "devices", "[network]",
+            "[listener]")
 # The largest number that the parser takes where no other bound is meant.
 UNBOUNDED = 10 ** 12
 # Where a page calls a type otherwise than the parser does.
@@ -207,14 +208,15 @@ FIELDS = {"memory_bytes_per_session": "memory_bytes", "objects_per_session": "ob
           "in_flight_commands_per_session": "in_flight_commands", "turns": "mode", "turn_grace_us": "grace_us",
           "environment": "worker_environment"}
 STRUCTS = {"[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"],
-           "[[network]]": ["NetworkConfig"], "[[listener]]": ["ListenerConfig", "AccountLimits"]}
+           "[control_groups]": ["ControlGroupsConfig"], "[[network]]": ["NetworkConfig"], "[[listener]]": ["ListenerConfig", "AccountLimits"]}
 UNITS = {"GiB": 30, "MiB": 20, "KiB": 10}
 
 
 def fields_of_the_headers():
     """Of each structure of the configuration, its fields with their first values as the source has them."""
     text = "".join(tree.read(tree.ROOT / "broker" / name)
-                   for name in ("config/config.h", "config/listener_config.h", "tenants/tenant.h"))
+                   for name in ("config/config.h", "config/sharing_sections.h", "config/listener_config.h",
+                                "tenants/tenant.h"))
     constants = dict(re.findall(r"^inline constexpr \w+ (k\w+) = ([^;]+);", text, re.M))
     found = {}
     for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.S | re.M):

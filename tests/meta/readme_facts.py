@@ -51,12 +51,13 @@ def client_variables():
 
 def configuration_keys():
     documented = set(re.findall(r"^#?([a-z_]+) =", text("deploy/linux/sluiced.toml"), re.M))
+    readers = text("broker/config/config.cc") + text("broker/config/sharing_sections.cc")
     real = set(re.findall(
         r'section\.(?:Parsed|String|Boolean|Integer|Count|Bytes|StringOrList)\(\s*"([a-z_]+)"',
-        text("broker/config/config.cc")))
+        readers))
     real |= set(re.findall(
         r'(?:socket_path|ReadOptional|devices\.StringOrList|access\.\w+)\(\s*(?:&section, )?"([a-z_]+)"',
-        text("broker/config/config.cc")))
+        readers))
     differ("deploy/linux/sluiced.toml", documented, real)
 
 

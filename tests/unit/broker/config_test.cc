@@ -196,6 +196,8 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
   ExpectError("[scheduling]\nturns = \"yes\"\n", {"f.toml:2:", "\"yes\"", "auto, on, off"});
   ExpectError("[scheduling]\nturn_us = 100\n", {"is 100", "500", "10000"});
+  ExpectError("[control_groups]\nenabled = true\n", {"f.toml:2:", "auto, required, off"});
+  ExpectError("[control_groups]\nmemory_bytes_per_worker = \"1MiB\"\n", {"1MiB", "64MiB"});
   ExpectError("[[network]]\n", {"f.toml:1:", "needs key \"listen\""});
 }
 

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which control group of version 2 is this process's to divide, if any. Somebody has left it to the
+// process: systemd by Delegate=, a container's runtime by a writable /sys/fs/cgroup, an operator by
+// hand. The system's root group is nobody's, and hierarchies of version 1 are not used.
+//
+// Reads what the kernel says of this process, and changes nothing. Thread-safe.
+#pragma once
+
+#include <string>
+
+namespace sluice::os {
+
+// The group for a daemon's own processes, inside the one that was left to it.
+inline constexpr char kDaemonsGroup[] = "broker";
+
+struct Delegation {
+  std::string top;  // Its folder; empty: there is none.
+  bool entered =
+      false;  // This process is in its kDaemonsGroup already (systemd's DelegateSubgroup=).
+  std::string problem;  // Why there is none, in one sentence without a full stop; else empty.
+  std::string advice;   // What to do about that.
+  // The controllers that hierarchies of version 1 have, and this one therefore has not: "cpu, memory".
+  std::string version_1;
+};
+
+// `process`: as /proc/self, which has the files `cgroup` and `mountinfo`.
+Delegation FindDelegation(const std::string& process = "/proc/self");
+
+}  // namespace sluice::os
