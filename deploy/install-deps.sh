@@ -65,6 +65,8 @@ container_packages=(
   flatpak bubblewrap dbus-daemon                            # flatpak asks a bus about parental controls
   busybox-static debootstrap clinfo hashcat                 # what images are made of
 )
+# What podman 5 makes networks with.
+! grep -qs '^VERSION_ID="13"' /etc/os-release || container_packages+=(nftables passt)
 # The newest clang of the release that is ours to name; the form of the code is that of clang-format 14.
 clang=14
 ! grep -qs '^VERSION_ID="13"' /etc/os-release || clang=19

@@ -214,7 +214,8 @@ class Podman:
     def __init__(self, work, name):
         self.name = name
         self.folder = work / name
-        self.folder.mkdir(mode=0o700)
+        # crun 1.21 enters it as whoever the container's root is mapped to.
+        self.folder.mkdir(mode=0o711)
         configuration = self.folder / "containers.conf"
         configuration.write_text('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
                                  '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "none"\n')
