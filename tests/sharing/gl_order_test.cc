@@ -244,6 +244,8 @@ TEST_P(GlOrder, ReleaseAnswersWithItsFailure) {
   const cl_uint value = 5;
   ASSERT_EQ(clEnqueueFillBuffer(queue(), memory, &value, 4, 0, 4096, 0, nullptr, nullptr),
             CL_SUCCESS);
+  // While the acquire still reads the buffer, Mesa would free the bytes under it.
+  ASSERT_EQ(clFinish(queue()), CL_SUCCESS);
   gl().BindBuffer(GL_ARRAY_BUFFER, buffer);
   gl().BufferData(GL_ARRAY_BUFFER, 16, nullptr, GL_STATIC_DRAW);
   gl().BindBuffer(GL_ARRAY_BUFFER, 0);
