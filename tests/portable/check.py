@@ -92,6 +92,9 @@ def map_names(path):
 
 
 def check_files(out):
+    texts = (out / "copyright.txt").read_text() if (out / "copyright.txt").is_file() else ""
+    missing = [name for name in ("gRPC", "protobuf", "Abseil", "OpenSSL", "c-ares", "RE2", "zlib") if name.lower() not in texts.lower()]
+    report.check(not missing, "copyright.txt has the licences of what is inside", " ".join(missing))
     icd = (out / "sluice.icd").read_text()
     report.check(re.fullmatch(r"/\S+/libsluice_icd\.so\n", icd), "sluice.icd is one line, the driver's path", icd)
     newest = {}
