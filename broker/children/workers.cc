@@ -178,7 +178,7 @@ void Workers::TellLimits(uint64_t id, const WorkerGroups::End& end) {
     Log(LogLevel::kWarning, "broker", "a worker was refused more processes or threads",
         {{"session", HexId(id)},
          {"times", end.refused_processes},
-         {"reason", "the limit of its own (processes_per_worker)"}});
+         {"reason", "its limit or its account's (processes_per_worker, processes_per_account)"}});
   }
 }
 

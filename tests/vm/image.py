@@ -161,7 +161,7 @@ def add_checks(root, build, words):
     """The guest's half of the test; `words` are what its kernel command line cannot say."""
     place = root / "opt/sluice-checks"
     shutil.copytree(VM_DIR / "guest", place)
-    for name in ("vector_add", "victim"):
+    for name in ("vector_add", "victim", "hogs"):
         program = build / "tests/system" / name
         if not program.is_file():
             raise ImageError(f"{program} is missing: build with -DSLUICE_BUILD_TESTS=ON first")

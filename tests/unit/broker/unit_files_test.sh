@@ -25,10 +25,10 @@ for program in /bin/sh "$daemon"; do
 done
 systemd-analyze verify --root="$root" --man=no sluiced.service sluiced.socket
 echo "units are valid"
-# In tenths: 3.0. What the score cannot say, whether the daemon works so, tests/vm does.
-systemd-analyze security --no-pager --offline=true --root="$root" --threshold=30 sluiced.service >"$root/exposure" || {
+# In tenths: 3.1, of which delegation is 0.1. What the score cannot say, whether the daemon works so, tests/vm does.
+systemd-analyze security --no-pager --offline=true --root="$root" --threshold=31 sluiced.service >"$root/exposure" || {
   cat "$root/exposure"
-  echo "FAILED: systemd rates what the unit leaves open at more than 3.0"
+  echo "FAILED: systemd rates what the unit leaves open at more than 3.1"
   exit 1
 }
 tail -n 1 "$root/exposure"

@@ -36,7 +36,7 @@ files_of_the_daemon() {
 # As a process of the service's control group: a node without a driver says ENXIO where it may be opened, else EPERM.
 open_device() {
   local node=/dev/sluice-check group
-  group=/sys/fs/cgroup$(property sluiced.service ControlGroup)
+  group=/sys/fs/cgroup$(property sluiced.service ControlGroup)/broker
   rm -f "$node"
   mknod "$node" "$1" "$2" "$3"
   # shellcheck disable=SC2016

@@ -72,7 +72,7 @@ workers() {
   local pid
   while read -r pid; do
     [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != sluice-worker ] || echo "$pid"
-  done <"/sys/fs/cgroup$(property sluiced.service ControlGroup)/cgroup.procs"
+  done < <(find "/sys/fs/cgroup$(property sluiced.service ControlGroup)" -name cgroup.procs -exec cat {} +)
 }
 
 # --- a program with a session, which waits until it is told to go on -----------------------------------------

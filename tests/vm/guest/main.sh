@@ -9,6 +9,7 @@ cd /opt/sluice-checks || exit 1
 . ./activation.sh
 . ./service.sh
 . ./confinement.sh
+. ./control_groups.sh
 . ./upgrade.sh
 . ./trouble.sh
 mkdir -p "$STATE"
