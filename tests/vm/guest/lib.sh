@@ -101,7 +101,7 @@ worker_of() {
   local -n wrapper=victim_$1
   local client
   client=$(tr -d ' ' <"/proc/$wrapper/task/$wrapper/children")
-  sluicectl sessions | awk -v client="$client" '$4 == client { print $5 }'
+  sluicectl sessions | awk -v client="$client" '$5 == client { print $6 }'
 }
 
 # go_on NAME: it goes on, and is waited for.
