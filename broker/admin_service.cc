@@ -39,6 +39,8 @@ void Describe(const ListenerConfig& config, v1::Listener* listener) {
   listener->set_max_sessions(config.limits.max_sessions);
   listener->set_max_connections(config.limits.max_connections);
   listener->set_memory_bytes_per_session(config.limits.memory_bytes);
+  listener->set_max_resources(config.limits.max_resources);
+  listener->set_max_resource_bytes(config.limits.max_resource_bytes);
 }
 
 // What it says is checked by CheckListener.
@@ -53,6 +55,8 @@ ListenerConfig ConfigOf(const v1::Listener& listener) {
   config.limits.max_sessions = listener.max_sessions();
   config.limits.max_connections = listener.max_connections();
   config.limits.memory_bytes = listener.memory_bytes_per_session();
+  config.limits.max_resources = listener.max_resources();
+  config.limits.max_resource_bytes = listener.max_resource_bytes();
   return config;
 }
 

@@ -220,7 +220,13 @@ bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
   ResourceClient client;
   client.owner = connection->id;
   client.uid = connection->peer.uid;
+  // Its tenant may have been given other limits since.
+  const auto door = doors_.find(connection->door);
+  const AccountLimits limits = door != doors_.end() && door->second.listener != nullptr
+                                   ? door->second.listener->limits
+                                   : connection->tenant.account.limits;
   client.account = connection->tenant.account.name;
+  client.quota = {limits.max_resources, limits.max_resource_bytes};
   client.process_name = connection->process_name;
   const absl::Status sent = resources_->SendConnection(connection->socket.get(), client);
   if (!sent.ok()) *why = std::string(sent.message());

@@ -220,6 +220,8 @@ ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
   section.Count("max_sessions", 0, &listener.limits.max_sessions);
   section.Count("max_connections", 0, &listener.limits.max_connections);
   section.Bytes("memory_bytes_per_session", &listener.limits.memory_bytes);
+  section.Count("max_resources", 0, &listener.limits.max_resources);
+  section.Bytes("max_resource_bytes", &listener.limits.max_resource_bytes);
   section.Finish();
   if (table == nullptr) return listener;
   listener.where = errors->Place(table->source());

@@ -292,9 +292,10 @@ void ResourceHub::Create(uint64_t connection, CreateParameters parameters, Creat
   }
   if (parameters.backing == wire::ResourceBacking::kAny)
     parameters.backing = wire::ResourceBacking::kMemfd;
-  const std::string identity = connections_[connection]->client.account;
+  const ResourceClient& client = connections_[connection]->client;
+  const std::string identity = client.account;
   const uint64_t size = parameters.shape.size_bytes;
-  if (checked.ok()) checked = registry_.Reserve(identity, size);
+  if (checked.ok()) checked = registry_.Reserve(identity, size, client.quota);
   if (!checked.ok()) return done(checked);
   const wire::ResourceBacking backing = parameters.backing;
   const ResourceShape shape = parameters.shape;
@@ -386,7 +387,8 @@ absl::StatusOr<CreatedResource> ResourceHub::FinishImport(Connection* connection
   }
   memory.brought_bytes = (size + kPageBytes - 1) / kPageBytes * kPageBytes;
   memory.fds.push_back(*std::move(fd));
-  RETURN_IF_ERROR(registry_.Reserve(connection->client.account, memory.brought_bytes));
+  const ResourceClient& client = connection->client;
+  RETURN_IF_ERROR(registry_.Reserve(client.account, memory.brought_bytes, client.quota));
   parameters.backing = wire::ResourceBacking::kImported;
   return Keep(connection->id, connection->client.account, std::move(parameters), std::move(memory));
 }

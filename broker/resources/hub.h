@@ -42,6 +42,7 @@ struct ResourceClient {
   uint64_t owner = 0;   // The broker connection; EndOwnedBy ends what it has.
   uid_t uid = 0;        // From the kernel.
   std::string account;  // Whom limits are counted for.
+  ResourceQuota quota;
   std::string process_name;
 };
 

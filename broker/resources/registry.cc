@@ -46,19 +46,25 @@ const char* BackingName(wire::ResourceBacking backing) {
 
 // --- quotas -------------------------------------------------------------------------------------
 
-absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes) {
+absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes,
+                                       const ResourceQuota& own_quota) {
   thread_.Assert();
+  const uint64_t most = own_quota.count != 0 ? own_quota.count : limits_.max_resources_per_user;
+  const uint64_t most_bytes = own_quota.bytes != 0 ? own_quota.bytes : limits_.max_bytes_per_user;
   Usage& own = usage_of_[identity];
   absl::Status refused;
   const auto over = [&](uint64_t used, uint64_t more, uint64_t limit) {
     const uint64_t bound = limit != 0 ? limit : std::numeric_limits<uint64_t>::max();
     return used > bound || more > bound - used;
   };
-  if (over(own.count, 1, limits_.max_resources_per_user)) {
-    refused =
-        OverLimit(identity, "resources", limits_.max_resources_per_user, "max_resources_per_user");
-  } else if (over(own.bytes, size_bytes, limits_.max_bytes_per_user)) {
-    refused = OverLimit(identity, "bytes", limits_.max_bytes_per_user, "max_bytes_per_user");
+  if (over(own.count, 1, most)) {
+    refused = OverLimit(
+        identity, "resources", most,
+        own_quota.count != 0 ? "max_resources of its listener" : "max_resources_per_user");
+  } else if (over(own.bytes, size_bytes, most_bytes)) {
+    refused = OverLimit(
+        identity, "bytes", most_bytes,
+        own_quota.bytes != 0 ? "max_resource_bytes of its listener" : "max_bytes_per_user");
   } else if (over(total_.count, 1, limits_.max_resources)) {
     refused = OverLimit("the daemon", "resources", limits_.max_resources, "max_resources");
   } else if (over(total_.bytes, size_bytes, limits_.max_bytes)) {

@@ -112,6 +112,12 @@ struct ResourceInfo {
   uint32_t watches = 0;
 };
 
+// What an operator has given one identity by name; 0: as everybody has.
+struct ResourceQuota {
+  uint64_t count = 0;
+  uint64_t bytes = 0;
+};
+
 class ResourceRegistry {
  public:
   using AcquireDone = std::function<void(absl::StatusOr<ResourceGrant>)>;
@@ -124,9 +130,10 @@ class ResourceRegistry {
   // For what is asked from now on.
   void Configure(const ResourcesConfig& limits) { limits_ = limits; }
 
-  // Room for one more resource of `size_bytes` in the quota of `identity`. Held until
-  // CancelReservation or Create: memory is made meanwhile.
-  absl::Status Reserve(const std::string& identity, uint64_t size_bytes);
+  // Room for one more resource of `size_bytes` in the quota of `identity`, its own or everybody's.
+  // Held until CancelReservation or Create: memory is made meanwhile.
+  absl::Status Reserve(const std::string& identity, uint64_t size_bytes,
+                       const ResourceQuota& own_quota = {});
   void CancelReservation(const std::string& identity, uint64_t size_bytes);
 
   // Takes over a reservation of shape.size_bytes, or memory.brought_bytes if that is not 0, also

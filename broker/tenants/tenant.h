@@ -23,11 +23,13 @@ namespace sluice::broker {
 inline constexpr uint32_t kDefaultShare = 100;
 inline constexpr uint32_t kMostShare = 10'000;
 
-// Of one account; 0: what [limits] says of a user.
+// Of one account; 0: what [limits] and [resources] say of a user.
 struct AccountLimits {
   uint64_t max_sessions = 0;
   uint64_t max_connections = 0;
   uint64_t memory_bytes = 0;  // Of each session.
+  uint64_t max_resources = 0;
+  uint64_t max_resource_bytes = 0;  // Of all of them.
 };
 
 struct Account {

@@ -33,6 +33,8 @@ struct ListenerFlags {
   uint64_t max_sessions = 0;
   uint64_t max_connections = 0;
   std::string memory;
+  uint64_t max_resources = 0;
+  std::string resource_memory;
   bool end_sessions = false;
 };
 
@@ -90,6 +92,22 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
   add->add_option("--memory", flags->memory,
                   "Of each session, such as 4GiB; default: as the daemon's other sessions")
       ->type_name("BYTES");
+  add->add_option("--max-resources", flags->max_resources,
+                  "Shared resources at once; default: the daemon's max_resources_per_user")
+      ->type_name("COUNT");
+  add->add_option("--resource-memory", flags->resource_memory,
+                  "Of all of them, such as 4GiB; default: the daemon's max_bytes_per_user")
+      ->type_name("BYTES");
+}
+
+// What is wrong with the flag; nothing if `bytes` has its value, or it was not given.
+std::optional<std::string> ReadBytes(const char* flag, const std::string& text, uint64_t* bytes) {
+  if (text.empty()) return std::nullopt;
+  const std::optional<uint64_t> read = broker::ParseByteSize(text);
+  if (!read.has_value())
+    return absl::StrCat(flag, ": \"", text, "\" is no number of bytes, such as 4GiB");
+  *bytes = *read;
+  return std::nullopt;
 }
 
 std::optional<std::string> Fill(const ListenerFlags& flags, v1::Listener* listener) {
@@ -106,13 +124,15 @@ std::optional<std::string> Fill(const ListenerFlags& flags, v1::Listener* listen
       return absl::StrCat("--mode: \"", flags.mode, "\" is no octal file mode, such as 0660");
     listener->set_mode(mode);
   }
-  if (!flags.memory.empty()) {
-    const std::optional<uint64_t> bytes = broker::ParseByteSize(flags.memory);
-    if (!bytes.has_value())
-      return absl::StrCat("--memory: \"", flags.memory, "\" is no number of bytes, such as 4GiB");
-    listener->set_memory_bytes_per_session(*bytes);
-  }
-  return std::nullopt;
+  listener->set_max_resources(flags.max_resources);
+  uint64_t memory = 0;
+  uint64_t resource_memory = 0;
+  std::optional<std::string> problem = ReadBytes("--memory", flags.memory, &memory);
+  if (!problem.has_value())
+    problem = ReadBytes("--resource-memory", flags.resource_memory, &resource_memory);
+  listener->set_memory_bytes_per_session(memory);
+  listener->set_max_resource_bytes(resource_memory);
+  return problem;
 }
 
 int AddListener(const ListenerFlags& flags, const CommonFlags& common) {
@@ -164,6 +184,8 @@ Json ToJson(const v1::ListenerEntry& entry) {
           {"max_sessions", listener.max_sessions()},
           {"max_connections", listener.max_connections()},
           {"memory_bytes_per_session", listener.memory_bytes_per_session()},
+          {"max_resources", listener.max_resources()},
+          {"max_resource_bytes", listener.max_resource_bytes()},
           {"from_file", entry.from_file()},
           {"connections", entry.connections()},
           {"sessions", entry.sessions()}};

@@ -273,6 +273,8 @@ share = 300
 max_sessions = 2
 max_connections = 3
 memory_bytes_per_session = "64MiB"
+max_resources = 3
+max_resource_bytes = "1MiB"
 
 [[listener]]
 tenant = "office"
@@ -308,6 +310,7 @@ def listeners():
         report.check(own.ready(), "a user's own account is another", own.output)
         ended([*programs, own])
         harness.wait_until(lambda: not daemon.sessions(), SECONDS)
+        resources_of_listeners(daemon, lab, office)
         with as_user(12345):
             stranger = Raw(lab)
         answer = stranger.greet()
@@ -315,6 +318,49 @@ def listeners():
         stranger.close()
         many_connections(daemon, [lab, office])
         reload_listeners(daemon)
+
+
+# What sluice_create says, of resources of so many bytes, one after the other.
+MAKE_RESOURCES = """
+import ctypes, sys
+class Shape(ctypes.Structure):
+    _fields_ = [("size_bytes", ctypes.c_uint64), ("format", ctypes.c_uint32 * 4), ("extent", ctypes.c_uint64 * 4),
+                ("planes", ctypes.c_uint64 * 12)]
+class Info(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("shape", Shape),
+                ("backing", ctypes.c_uint32), ("linger_ms", ctypes.c_uint32), ("label", ctypes.c_char_p)]
+library = ctypes.CDLL(sys.argv[1])
+library.sluice_error_text.restype = ctypes.c_char_p
+connection = ctypes.c_void_p()
+print(library.sluice_connect(None, ctypes.byref(connection)))
+for size in sys.argv[2:]:
+    info = Info(struct_size=ctypes.sizeof(Info))
+    info.shape.size_bytes = int(size)
+    status = library.sluice_create(connection, ctypes.byref(info), ctypes.create_string_buffer(24), None)
+    print(status, library.sluice_error_text().decode() if status else "")
+"""
+LIMIT = 4  # SLUICE_LIMIT
+
+
+def made_resources(daemon, path, *sizes):
+    """The statuses of connecting and of each, and what the last one that failed said."""
+    run = subprocess.run(["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", "/usr/bin/python3", "-c",
+                          MAKE_RESOURCES, str(harness.built("libsluice.so.0")), *map(str, sizes)],
+                         env=daemon.environment(path), capture_output=True, text=True, timeout=SECONDS)
+    lines = [line.split(" ", 1) for line in run.stdout.splitlines()]
+    return [int(line[0]) for line in lines], [line[1] for line in lines if len(line) == 2 and line[1]] or [run.stderr]
+
+
+def resources_of_listeners(daemon, lab, office):
+    """A listener's tenant has the resources that the listener says, another one those that everybody has."""
+    statuses, said = made_resources(daemon, lab, 4096, 4096, 4096, 4096)
+    report.check(statuses == [0, 0, 0, 0, LIMIT] and "max_resources of its listener" in said[-1],
+                 "a tenant has as many resources as its listener says", (statuses, said))
+    statuses, said = made_resources(daemon, lab, 1 << 20, 4096)
+    report.check(statuses == [0, 0, LIMIT] and "max_resource_bytes of its listener" in said[-1],
+                 "and as much memory of them", (statuses, said))
+    statuses, said = made_resources(daemon, office, 2 << 20, 4096, 4096, 4096)
+    report.check(statuses == [0] * 5, "another tenant has what everybody has", (statuses, said))
 
 
 def many_connections(daemon, paths):

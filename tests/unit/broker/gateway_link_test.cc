@@ -100,6 +100,18 @@ TEST_F(GatewayLinkTest, GatewayOpensSessions) {
   EXPECT_TRUE(client.Open(&opened).valid());
 }
 
+// A gateway that has keys of signed tokens says on which terms a session is.
+TEST_F(GatewayLinkTest, TermsTakeAKey) {
+  const std::string pem = directory_.path() + "/pem";
+  BrokerProcess broker(
+      directory_, {.arguments = {}, .config = Config("terms", "token_key = \"" + pem + "\"\n")});
+  const std::string report = Report();
+  EXPECT_NE(report.find("session 100 status 0 channels 1\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("session 101 status " + std::to_string(EMFILE) + " channels 0\n"),
+            std::string::npos)
+      << report;
+}
+
 // Nor does it become a local client, with another identity's limits, or leave a process to be one.
 TEST_F(GatewayLinkTest, GatewaysAreNoClients) {
   BrokerProcess broker(directory_, {.arguments = {}, .config = Config("connect")});
@@ -127,7 +139,8 @@ TEST_F(GatewayLinkTest, OutputIsToldAsTheGateways) {
 
 // A gateway that dies, or breaks the protocol, is started again; the broker serves on meanwhile.
 TEST_F(GatewayLinkTest, DeadGatewayIsStartedAgain) {
-  for (const char* mode : {"die", "garbage"}) {
+  // Terms of a session are garbage from one that has no keys of signed tokens.
+  for (const char* mode : {"die", "garbage", "terms-unasked"}) {
     SCOPED_TRACE(mode);
     ::unlink((directory_.path() + "/fifo").c_str());
     BrokerProcess broker(directory_, {.arguments = {}, .config = Config(mode)});

@@ -267,6 +267,21 @@ TEST_F(ResourceRegistryTest, Quotas) {
   EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:3", 1)));
 }
 
+// Who has been given a quota has that, be it less or more than everybody's; the daemon's holds.
+TEST_F(ResourceRegistryTest, QuotasOfOnesOwn) {
+  const ResourceQuota more = {5, 8'000};
+  EXPECT_TRUE(registry_.Reserve("tenant:lab", 7'000, more).ok());
+  const absl::Status bytes = registry_.Reserve("tenant:lab", 1'001, more);
+  EXPECT_TRUE(absl::IsResourceExhausted(bytes));
+  EXPECT_NE(bytes.message().find("max_resource_bytes of its listener"), std::string::npos) << bytes;
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(registry_.Reserve("tenant:lab", 1, more).ok());
+  const absl::Status count = registry_.Reserve("tenant:lab", 1, more);
+  EXPECT_NE(count.message().find("max_resources of its listener"), std::string::npos) << count;
+  EXPECT_TRUE(registry_.Reserve("tenant:office", 1, {1, 0}).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("tenant:office", 1, {1, 0})));
+  EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("tenant:big", 5'000, {9, 100'000})));
+}
+
 // Where the limits are 0, for none, sums still may not wrap: neither a user's nor the daemon's.
 TEST_F(ResourceRegistryTest, SumsDoNotWrapWithoutQuotas) {
   ResourcesConfig none;

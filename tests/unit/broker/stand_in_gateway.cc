@@ -18,6 +18,7 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "proto/broker_messages.h"
+#include "proto/gateway_messages.h"
 
 namespace sluice::broker {
 namespace {
@@ -71,9 +72,9 @@ std::string ConnectFromOffspring(const std::string& path) {
 }
 
 // The sessions stay open as long as `channels` does.
-std::string OpenSessions(int count, std::vector<os::UniqueFd>* channels) {
+template <class Open>
+std::string OpenSessions(int count, Open open, std::vector<os::UniqueFd>* channels) {
   for (int i = 0; i < count; ++i) {
-    auto open = wire::MakeMessage<wire::GatewayOpen>();
     open.request_id = 100 + static_cast<uint64_t>(i);
     wire::SetString(open.peer, "CN=alice");
     wire::SetString(open.process_name, "remote app");
@@ -111,7 +112,14 @@ int Main(int argc, char** argv) {
   report += "data " + std::to_string(data.rlim_cur) + "\n";
   report += Greet();
   std::vector<os::UniqueFd> channels;
-  if (std::string(mode) == "open3") report += OpenSessions(3, &channels);
+  if (std::string(mode) == "open3")
+    report += OpenSessions(3, wire::MakeMessage<wire::GatewayOpen>(), &channels);
+  if (std::string(mode) == "terms") {
+    auto open = wire::MakeMessage<wire::GatewayOpenTenant>();
+    open.share = 25;
+    open.max_sessions = 1;
+    report += OpenSessions(2, open, &channels);
+  }
   if (std::string(mode) == "connect") {
     const std::string path(fifo);
     const std::string socket = path.substr(0, path.rfind('/')) + "/sluice/clients/broker.sock";
@@ -121,6 +129,11 @@ int Main(int argc, char** argv) {
   Tell(fifo, report + "end of report\n");
   if (std::string(mode) == "garbage") {
     [[maybe_unused]] const absl::Status sent = os::SendMessage(kControl, "xyz", 3);
+  }
+  if (std::string(mode) == "terms-unasked") {
+    auto open = wire::MakeMessage<wire::GatewayOpenTenant>();
+    open.share = 25;
+    [[maybe_unused]] const absl::Status sent = os::SendMessage(kControl, &open, sizeof(open));
   }
   if (std::string(mode) == "say") {
     std::fputs(
