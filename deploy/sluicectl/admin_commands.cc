@@ -210,11 +210,15 @@ std::string Ways(const v1::SessionEntry& entry) {
   return text.empty() ? "-" : text;
 }
 
-// Of the workers of one device: "on, 120 had", "off: alone".
+// Nothing outside a worker shows yet whether it waits for its turn.
+bool TurnsAreCooperative(const v1::SessionEntry& entry) { return entry.turns() == "on"; }
+
+// Of the workers of one device: "on (cooperative), 120 had", "off: alone".
 std::string TurnsOf(const v1::SessionEntry& entry) {
   if (entry.turns().empty()) return "-";
-  if (entry.turns_had() == 0) return entry.turns();
-  return absl::StrCat(entry.turns(), ", ", entry.turns_had(), " had");
+  const char* const how = TurnsAreCooperative(entry) ? " (cooperative)" : "";
+  if (entry.turns_had() == 0) return absl::StrCat(entry.turns(), how);
+  return absl::StrCat(entry.turns(), how, ", ", entry.turns_had(), " had");
 }
 
 // The column that holds all of them: identities are as wide as a SID on Windows.
@@ -263,6 +267,7 @@ int SessionsCommand(const CommonFlags& flags) {
                         {"host", ShadowsByHost(entry)}}},
                       {"turns",
                        {{"state", entry.turns()},
+                        {"cooperative", TurnsAreCooperative(entry)},
                         {"had", entry.turns_had()},
                         {"waited_us", entry.turns_waited_us()}}},
                       {"device", entry.device_name()}});

@@ -361,6 +361,10 @@ void Examination::CheckDevices(const std::string& problem, const std::string& sn
                   "check [devices] allow in the daemon's configuration");
   }
   Ok("devices", absl::StrJoin(names, "; "));
+  Ok("turns",
+     "where programs take turns at a device, turns and shares are cooperative: nothing outside a "
+     "session's worker shows that it waits for its turn. One that does not gains time, and the "
+     "others have the driver's own sharing");
 }
 
 // Only operators may ask, and mend it.

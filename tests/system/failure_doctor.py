@@ -261,6 +261,8 @@ def main():
     try:
         code, answer = sluicectl(env, "doctor")
         report.check(code == HEALTHY and answer.get("healthy") is True, "doctor finds nothing wrong", answer)
+        turns = step_of(answer, "turns")
+        report.check(turns["result"] == "ok" and "cooperative" in turns["found"], "doctor says that turns are cooperative", turns)
         code, answer = sluicectl(env, "devices")
         names = [d["name"] for p in answer.get("platforms", []) for d in p["devices"]]
         report.check(code == HEALTHY and len(names) >= 1, "devices lists what the daemon offers", names)

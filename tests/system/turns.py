@@ -60,7 +60,8 @@ def side_by_side():
         report.check(code == 0 and told["max_us"] < 2e6, "they end with right results, and none is kept waiting", told)
     with harness.Daemon("ring", OFF) as daemon:
         both = Tenants(daemon, 2, 2)
-        report.check(see(daemon, 2, lambda turns: turns == {"state": "off: by the configuration", "had": 0, "waited_us": 0}),
+        report.check(see(daemon, 2, lambda turns: turns == {"state": "off: by the configuration", "cooperative": False,
+                                                 "had": 0, "waited_us": 0}),
                      "none where they are off", see.last)
         report.check(both.end()[0] == 0, "they end there too")
 
