@@ -33,6 +33,11 @@ absl::Status ClaimGrpc() {
   const absl::Status of_fork = absl::FailedPreconditionError(
       "this process is a fork of one that has used gRPC, which gRPC does not survive");
   if (forked.load(std::memory_order_relaxed)) return of_fork;
+  // As foreign_grpc.cc says of the driver's.
+  if (os::InOtherNamespace()) {
+    return absl::FailedPreconditionError(
+        "this program has loaded libsluice by dlmopen(), and gRPC cannot be in a second namespace");
+  }
   const int self = os::ProcessId();
   int before = claimed_by.load(std::memory_order_relaxed);
   if (before == 0) {

@@ -2,7 +2,8 @@
 //
 // Whether gRPC can be used in this process. It does not survive a fork: a child shares its parent's
 // epoll set, so that what the child adds there is told to the parent, with addresses of the child.
-// And it aborts a process whose environment it does not understand. Thread-safe.
+// Nor can it be in a second namespace of the linker (dlmopen). And it aborts a process whose
+// environment it does not understand. Thread-safe.
 #pragma once
 
 #include "absl/status/status.h"

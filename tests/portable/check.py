@@ -53,7 +53,8 @@ print("PASS", pyopencl.VERSION_TEXT)
 # One word behind an MD5 hash, as in tests/system/clients/hashcat.sh: its include files travel to the daemon.
 HASHCAT = """
 cd "$(mktemp -d)" && export HOME=$PWD
-hashcat --force -D 1,2 --self-test-disable --potfile-disable --restore-disable --logfile-disable --hwmon-disable \\
+# Of its own: one that was killed left a file behind.
+hashcat --session "$(basename "$PWD")" --force -D 1,2 --self-test-disable --potfile-disable --restore-disable --logfile-disable --hwmon-disable \\
   -n 1 -u 1 -T 1 --backend-vector-width 1 -m 0 -a 3 -o found "$(printf tz7 | md5sum | cut -d' ' -f1)" '?l?l?d' \\
   </dev/null
 grep -q ':tz7$' found && echo "PASS $(hashcat --version)"
