@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -59,6 +61,26 @@ uint64_t LimitAround(std::string group, const char* file) {
     group.resize(group.rfind('/'));
   }
   return least;
+}
+
+pid_t ParentOf(pid_t process) {
+  std::ifstream file(absl::StrCat("/proc/", process, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    pid_t parent = 0;
+    if (absl::StartsWith(line, "PPid:") && absl::SimpleAtoi(line.substr(5), &parent)) return parent;
+  }
+  return 0;
+}
+
+// Of processes in a group: neither this one, nor one that it descends from.
+bool HasOthers(const std::string& group) {
+  std::set<std::string> family;
+  for (pid_t process = ::getpid(); process > 0; process = ParentOf(process))
+    family.insert(absl::StrCat(process));
+  const std::string there = os::ReadOfGroup(group, "cgroup.procs").value_or("");
+  const std::vector<std::string> processes = absl::StrSplit(there, '\n', absl::SkipEmpty());
+  return std::any_of(processes.begin(), processes.end(),
+                     [&](const std::string& one) { return !family.contains(one); });
 }
 
 std::string LimitText(uint64_t limit) { return limit == kNoLimit ? "max" : absl::StrCat(limit); }
@@ -295,6 +317,17 @@ absl::StatusOr<std::unique_ptr<WorkerGroups>> WorkerGroups::Create(
     return std::unique_ptr<WorkerGroups>(new WorkerGroups(std::move(state)));
   }
   state->found = os::FindDelegation(process);
+  // Taking a group moves all that is in it, and nobody has said that the daemon may.
+  if (config.enabled == ControlGroupsConfig::Use::kAuto && !state->found.top.empty() &&
+      !state->found.by_systemd && HasOthers(state->found.top)) {
+    state->found.problem =
+        absl::StrCat("other programs are in the daemon's control group ", state->found.top);
+    state->found.advice =
+        "start sluiced in a group of its own, as its service does, or set enabled = \"required\" "
+        "in "
+        "[control_groups], which moves them";
+    state->found.top.clear();
+  }
   if (!state->found.top.empty()) {
     const absl::Status taken = state->Take();
     if (taken.ok()) {

@@ -173,7 +173,8 @@ Delegation FindDelegation(const std::string& process) {
            kUnitAdvice);
     return found;
   }
-  if (IsUnit(group) && !SaysDelegated(found.top)) {
+  found.by_systemd = SaysDelegated(found.top);
+  if (IsUnit(group) && !found.by_systemd) {
     Refuse(&found, absl::StrCat("systemd has not left the control group ", group, " to the daemon"),
            absl::StrCat(kUnitAdvice, ", or add Delegate=yes to that unit"));
   }

@@ -18,8 +18,9 @@ struct Delegation {
   std::string top;  // Its folder; empty: there is none.
   bool entered =
       false;  // This process is in its kDaemonsGroup already (systemd's DelegateSubgroup=).
-  std::string problem;  // Why there is none, in one sentence without a full stop; else empty.
-  std::string advice;   // What to do about that.
+  bool by_systemd = false;  // Which says so of the folder.
+  std::string problem;      // Why there is none, in one sentence without a full stop; else empty.
+  std::string advice;       // What to do about that.
   // The controllers that hierarchies of version 1 have, and this one therefore has not: "cpu, memory".
   std::string version_1;
 };

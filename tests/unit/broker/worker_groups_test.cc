@@ -97,6 +97,25 @@ TEST_F(WorkerGroupsTest, DividesWhatThereIs) {
   EXPECT_EQ(Read(worker_ + "/pids.max"), "375");
 }
 
+// A group in which others are is theirs too: nobody has said that the daemon may move them.
+TEST_F(WorkerGroupsTest, TakesNoGroupOfOthers) {
+  MakeGroups("cpu io memory pids");
+  Write(top_ + "/cgroup.procs", absl::StrCat(::getppid(), "\n", ::getpid(), "\n"));
+  {
+    const auto family = Create();
+    ASSERT_TRUE(family.ok()) << family.status();
+    // Files are no groups: nothing can be moved there.
+    EXPECT_NE((*family)->Describe().find("cannot be divided"), std::string::npos)
+        << (*family)->Describe();
+  }
+  Write(top_ + "/cgroup.procs", "999999999\n");
+  const auto groups = Create();
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ((*groups)->Describe(),
+            absl::StrCat("none: other programs are in the daemon's control group ", top_));
+  EXPECT_NE((*groups)->Advice().find("required"), std::string::npos);
+}
+
 // What the operator says holds, and device memory where the kernel counts it.
 TEST_F(WorkerGroupsTest, ObeysTheConfiguration) {
   MakeGroups("cpu memory pids dmem");
