@@ -7,8 +7,8 @@
 #   OUT             this folder is made, or replaced if it holds nothing but these:
 #                     libsluice_icd.so  libsluice.so.0  sluice.icd  copyright.txt (of what is linked in)
 #                     sluice/libsluice_remote.so  sluice/sluice-network-helper  sluice/sluice-resource-helper
-#   --release NAME  in a root of this release of Debian, with its compiler: bullseye (the default, for every system that
-#                   has glibc 2.31 or later), bookworm, trixie. Needs root and debootstrap.
+#   --release NAME  in a root of this release of Debian, with its compiler: bullseye (the default: the files then need
+#                   no symbol newer than glibc 2.28), bookworm, trixie. Needs root and debootstrap.
 #   --here          on this system, with its compiler, without a root
 #   --folder PATH   where OUT will lie when it is used: sluice.icd names the driver there (default: /usr/lib/sluice-client)
 #

@@ -46,20 +46,23 @@ std::string Advised(const std::string& problem, bool here) {
   return advice.empty() ? problem : absl::StrCat(problem, "; ", advice);
 }
 
-int AdminCall::Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
-                   const std::function<void()>& print) {
+grpc::Status AdminCall::Make(const Call& call, const AdminChannel& channel) const {
+  const auto stub = v1::Admin::NewStub(channel.channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::milliseconds(flags_.timeout_ms));
+  channel.Prepare(&context);
+  return channel.Check(context, call(stub.get(), &context));
+}
+
+int AdminCall::Run(const Call& call, const std::function<void()>& print) {
   const absl::StatusOr<std::vector<std::string>> paths =
       ResolveAdminSockets(flags_.admin_socket, flags_.endpoint, wants_ == Wants::kToLook);
   if (!paths.ok()) return Fail(flags_, kExitUsage, std::string(paths.status().message()));
   std::string path;
   const absl::StatusOr<AdminChannel> channel = Open(*paths, &path);
   if (!channel.ok()) return Unreachable(path, channel.status());
-  const auto stub = v1::Admin::NewStub(channel->channel);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(flags_.timeout_ms));
-  channel->Prepare(&context);
-  const grpc::Status status = channel->Check(context, call(stub.get(), &context));
+  const grpc::Status status = Make(call, *channel);
   if (status.ok()) {
     print();
     return kExitOk;
@@ -76,20 +79,14 @@ int AdminCall::Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::Clie
   return Fail(flags_, kExitFailed, absl::StrCat("the daemon answered: ", status.error_message()));
 }
 
-absl::Status AdminCall::Ask(
-    const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call) {
+absl::Status AdminCall::Ask(const Call& call) {
   const absl::StatusOr<std::vector<std::string>> paths =
       ResolveAdminSockets(flags_.admin_socket, flags_.endpoint, wants_ == Wants::kToLook);
   if (!paths.ok()) return paths.status();
   std::string path;
   const absl::StatusOr<AdminChannel> channel = Open(*paths, &path);
   if (!channel.ok()) return channel.status();
-  const auto stub = v1::Admin::NewStub(channel->channel);
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::milliseconds(flags_.timeout_ms));
-  channel->Prepare(&context);
-  const grpc::Status status = channel->Check(context, call(stub.get(), &context));
+  const grpc::Status status = Make(call, *channel);
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 

@@ -37,12 +37,14 @@ class AdminCall {
  public:
   AdminCall(const CommonFlags& flags, Wants wants) : flags_(flags), wants_(wants) {}
 
-  int Run(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call,
-          const std::function<void()>& print);
+  using Call = std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>;
+
+  int Run(const Call& call, const std::function<void()>& print);
   // The same without a word.
-  absl::Status Ask(const std::function<grpc::Status(v1::Admin::Stub*, grpc::ClientContext*)>& call);
+  absl::Status Ask(const Call& call);
 
  private:
+  grpc::Status Make(const Call& call, const AdminChannel& channel) const;
   absl::StatusOr<AdminChannel> Open(const std::vector<std::string>& paths, std::string* path);
   int Unreachable(const std::string& path, const absl::Status& why) const;
 
