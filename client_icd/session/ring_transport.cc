@@ -85,11 +85,11 @@ struct RingTransport::Channel {
 
 void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
   absl::Status status;
-  // Memory comes as a descriptor, which is closed once it is mapped: an application that has used
-  // up its own asks for memory all the same.
+  // Memory comes as a descriptor. One is kept open whose number it can have: an application that
+  // has used up its own asks for memory all the same.
   std::optional<os::GuardedFd> spare;
   while (status.ok()) {
-    spare.emplace(os::OpenSentinel());
+    if (!spare.has_value()) spare.emplace(os::OpenSentinel());
     status = os::AwaitMessage(channel->socket.get());
     if (!channel->socket.there()) {
       status = absl::FailedPreconditionError("the application has closed the session's socket");
@@ -103,6 +103,9 @@ void RingTransport::Channel::Run(const std::shared_ptr<Channel>& channel) {
     status = !message.ok() ? message.status()
              : none_left   ? channel->TakeWithoutDescriptors(*message)
                            : channel->Take(*message, &fds);
+    // Mapped memory no longer needs its descriptor, which is kept in place of a new one: once it is
+    // closed, another thread of the application may take its number.
+    if (!fds.empty()) spare.emplace(std::move(fds.front()));
   }
   channel->LoseOwner(std::string(status.message()), absl::IsAborted(status));
 }
