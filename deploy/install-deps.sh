@@ -42,6 +42,7 @@ test_packages=(
   python3-opengl                                            # with pyopencl: a client that shares GL objects
   android-libcutils-dev                                     # real native handles for the gralloc tests
   netpbm                                                    # makes and reads the test picture
+  xz-utils                                                  # what deploy/portable/build.sh keeps
   bubblewrap                                                # the sandboxed client
   libvulkan1 mesa-vulkan-drivers                            # exportable memory without a GPU: lavapipe
   libegl-dev libgl-dev libopengl-dev libegl1 libgl1-mesa-dri  # OpenGL without a display: llvmpipe

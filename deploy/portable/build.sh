@@ -75,6 +75,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$out" ] || { usage >&2; exit 2; }
+command -v xz >/dev/null || die "keeps the libraries as a .tar.xz, and xz is missing: apt-get install xz-utils"
 out=$(realpath -m "$out")
 check_out "$out"
 [[ $folder == /* && $folder != *[[:cntrl:]]* ]] ||

@@ -57,6 +57,16 @@ def stand_in(work):
             "SLUICE_PORTABLE_ARCHIVE": None}
 
 
+def programs_without(name, work):
+    """A folder with this machine's programs but for one."""
+    folder = work / f"without-{name}"
+    folder.mkdir()
+    for found in os.listdir("/usr/bin"):
+        if found != name:
+            (folder / found).symlink_to(f"/usr/bin/{found}")
+    return folder
+
+
 def check_portable_out(work, variables):
     out = work / "lib"
     for name in CLIENT:
@@ -95,6 +105,8 @@ def main():
                 SLUICE_PORTABLE_CACHE=None)
         refused("an archive that is not there", ["SLUICE_PORTABLE_ARCHIVE", "/nope"], PORTABLE, "--here", new,
                 **{**variables, "SLUICE_PORTABLE_ARCHIVE": "/nope"})
+        refused("a machine without xz", ["xz-utils"], PORTABLE, "--here", new,
+                **{**variables, "PATH": f"{work / 'bin'}:{programs_without('xz', work)}"})
         if new.exists():
             PROBLEMS.append("build.sh made a client although it was asked for what it cannot do")
         refused("a client that is not there", ["--client /nope", "portable/build.sh"], tree.ROOT / "deploy/packages.sh",

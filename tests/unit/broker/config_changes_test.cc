@@ -49,7 +49,7 @@ TEST(ConfigChangesTest, NetworkKeys) {
 }
 
 TEST(ConfigChangesTest, SocketKeys) {
-  for (const char* line : {"socket = \"/tmp/s/a.sock\"", "socket_mode = \"0600\"",
+  for (const char* line : {"socket = \"/tmp/s/a.sock\"", "socket_mode = \"0640\"",
                            "socket_group = \"root\"", "admin_socket = \"/tmp/t/a.sock\"",
                            "monitor_socket = \"/tmp/t/m.sock\"", "monitor_group = \"root\""}) {
     const std::string key = std::string(line).substr(0, std::string(line).find(' '));
