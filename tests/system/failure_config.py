@@ -372,7 +372,7 @@ def check_keys_that_await_a_start():
     token.write_text("0123456789abcdef0123456789abcdef\n")
     token.chmod(0o600)
     with daemon.start():
-        daemon.config.write_text(own.replace("[broker]\n", '[broker]\nsocket_mode = "0600"\n', 1) +
+        daemon.config.write_text(own.replace("[broker]\n", '[broker]\nsocket_mode = "0640"\n', 1) +
                                  f'{entry}token_file = "{token}"\n')
         daemon.process.send_signal(harness.signal.SIGHUP)
         told = harness.wait_until(lambda: daemon.log.read_text().count("only when sluiced is started again") >= 2, 20)
