@@ -284,6 +284,8 @@ run_failure() {
   step failure-endpoints 300 /usr/bin/python3 -B "$root/tests/system/failure_endpoints.py"
   step failure-gateway-front 900 env SLUICE_TEST_HALF_OPEN=4000 \
     /usr/bin/python3 -B "$root/tests/system/failure_gateway_front.py"
+  # Short here; before a release: --clients 64 --seconds 600.
+  step failure-chaos 300 /usr/bin/python3 -B "$root/tests/system/chaos.py" --clients 12 --seconds 30
   step failure-rights 200 /usr/bin/python3 -B "$root/tests/system/failure_rights.py"
   for kind in "${kinds[@]}"; do
     for name in no_daemon no_resources doctor kill isolation sandbox leak crowd limits; do
