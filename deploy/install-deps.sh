@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the packages of Debian 12 or 13 that Sluice needs. Names every one of them, with what it is for.
 #
-#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--vm] [--all] [--list]
+#   deploy/install-deps.sh [--build] [--test] [--lint] [--windows] [--containers] [--vm] [--slurm]
+#                          [--all] [--list]
 #
 #   --build   to build and run Sluice (the default)
 #   --test    what the tests and benchmarks need besides: the real clients, CLBlast, bubblewrap
@@ -12,6 +13,7 @@
 #   --containers   podman, Flatpak and what tests/fresh/containers.py and flatpak.py need with them; not
 #             part of --all
 #   --vm      what tests/vm needs: an emulator, and what makes its disk; not part of --all
+#   --slurm   Slurm's headers, for deploy/slurm, and the cluster that tests/slurm runs; not part of --all
 #   --all     build, test and lint
 #   --list    print the packages and install nothing
 #
@@ -72,10 +74,15 @@ container_packages=(
 clang=14
 ! grep -qs '^VERSION_ID="13"' /etc/os-release || clang=19
 vm_packages=(qemu-system-x86 debootstrap e2fsprogs dpkg-dev)  # tests/vm: a machine with systemd
+slurm_packages=(
+  libslurm-dev                                              # headers for the plugin
+  slurmctld slurmd slurm-client munge                       # a controller, nodes, srun and who vouches for users
+  iproute2 util-linux openssl
+)
 lint_packages=("clang-$clang" "clang-format-$clang" "clang-tidy-$clang" "libclang-rt-$clang-dev" git)  # git lists the files
 
 usage() {
-  sed -n '3,18s/^# \{0,1\}//p' "$0"
+  sed -n '3,20s/^# \{0,1\}//p' "$0"
 }
 
 packages=()
@@ -90,6 +97,7 @@ for option in "$@"; do
     --lint) packages+=("${lint_packages[@]}") ;;
     --windows) windows=yes; packages+=("${build_packages[@]}" "${windows_packages[@]}") ;;
     --vm) packages+=("${build_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
+    --slurm) packages+=("${build_packages[@]}" "${test_packages[@]}" "${slurm_packages[@]}") ;;
     --all) tests=yes; packages+=("${build_packages[@]}" "${test_packages[@]}" "${lint_packages[@]}") ;;
     --list) list_only=yes ;;
     -h | --help) usage; exit 0 ;;

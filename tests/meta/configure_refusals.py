@@ -39,12 +39,12 @@ QUICKSTART = {"ocl-icd-opencl-dev"}
 OPTIONAL = {"android-libcutils-dev"}
 
 
-def table_packages(with_tests, problems):
+def table_packages(options, problems):
     """What somebody who has nothing is told to install."""
     with tempfile.NamedTemporaryFile("w", suffix=".cmake") as script:
         script.write(TABLE_SCRIPT.replace("@ROOT@", str(tree.ROOT)))
         script.flush()
-        done = subprocess.run([sys.argv[1], f"-DSLUICE_BUILD_TESTS={with_tests}", "-P", script.name],
+        done = subprocess.run([sys.argv[1], *options, "-P", script.name],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     output = done.stdout.decode(errors="replace")
     if done.returncode == 0 or "install-deps.sh" not in output:
@@ -59,11 +59,12 @@ def installed_packages(part):
     return set(listed.stdout.decode().split())
 
 
-def included_packages(folders):
+def included_packages(folders, without):
     """Which of Debian's packages have the headers that these folders' files include: {package: a header}."""
     headers = set()
     for path in tree.files(".h", ".cc", ".c"):
-        if tree.relative(path).startswith(folders) and "/windows/" not in tree.relative(path):
+        name = tree.relative(path)
+        if name.startswith(folders) and "/windows/" not in name and not name.startswith(without):
             headers.update(re.findall(r"^\s*#\s*include <([\w./+-]+\.h(?:pp)?)>", tree.read(path), re.M))
     folders_of_headers = [pathlib.Path("/usr/include"), *pathlib.Path("/usr/include").glob("*-linux-gnu")]
     files = [str(folder / header) for folder in folders_of_headers for header in headers
@@ -87,14 +88,18 @@ def check_table(problems):
     tests = tuple(f"tests/{folder}/" for folder in (
         "bench", "complete_driver", "conformance", "fake_cl", "hostile", "loopback", "sharing", "system", "unit"))
     count = 0
-    for with_tests, part, folders in (("OFF", "--build", product), ("ON", "--test", product + tests)):
-        table = table_packages(with_tests, problems)
+    slurm = ("deploy/slurm/",)
+    with_tests = "-DSLUICE_BUILD_TESTS=ON"
+    for options, part, folders, without in ((["-DSLUICE_BUILD_TESTS=OFF"], "--build", product, slurm),
+                                            ([with_tests], "--test", product + tests, slurm),
+                                            ([with_tests, "-DSLUICE_SLURM=ON"], "--slurm", product + tests, ())):
+        table = table_packages(options, problems)
         count = len(table)
         installed = installed_packages(part)
         problems += [f"install-deps.sh {part} does not install {package}, which the configure step asks for"
                      for package in sorted(table - installed) if not WITH_THE_COMPILER.match(package)]
-        problems += [f"the configure step does not look for {package} ({header}), tests {with_tests}"
-                     for package, header in sorted(included_packages(folders).items())
+        problems += [f"the configure step does not look for {package} ({header}), {' '.join(options)}"
+                     for package, header in sorted(included_packages(folders, without).items())
                      if package not in table | OPTIONAL]
         # Libraries are installed to be built with.
         problems += [f"install-deps.sh {part} installs {package}, for which the configure step does not look"
