@@ -9,6 +9,7 @@ import base64
 import os
 import pathlib
 import shutil
+import signal
 import sys
 import time
 
@@ -281,6 +282,27 @@ def daemon_restarts(site):
     node.call(harness.built("sluicectl"), "listener", "remove", "slurm-999999")
 
 
+def no_daemon(site):
+    """A daemon that is gone, or hangs, ends a job with a sentence, and holds no node."""
+    node = site.gpu1
+    node.stop_daemon()
+    done = call_as("alice", "srun", "-w", "gpu1", f"--sluice=share:10,{MEM}", "echo", "IT-RAN")
+    report.check(done.returncode != 0 and "IT-RAN" not in done.stdout and has(done.stdout, "sluicectl listener add", "cannot reach"),
+                 "a job on a node whose daemon is gone says so", done.stdout)
+    node.start_daemon()
+    job = holding("alice", node, "share:10," + MEM)
+    brokers = node.pids("sluiced")
+    for pid in brokers:
+        os.kill(pid, signal.SIGSTOP)
+    report.check(job.is_up and finishes(job), "a job goes on while the broker hangs", job.output)
+    report.check(harness.wait_until(lambda: job.id not in site.jobs() and site.states()["gpu1"] == "idle", SECONDS, 0.2),
+                 "its end does not wait for it for long", site.states())
+    for pid in brokers:
+        os.kill(pid, signal.SIGCONT)
+    node.call(cluster.SLURM / "sluice-slurm-sweep", f"sluicectl={harness.built('sluicectl')}", "node=gpu1")
+    report.check(gone(node, job.id), "the sweep takes away what the epilog could not", node.listeners())
+
+
 def call_on(node, *command):
     return cluster.subprocess.run(node.enter(*command), capture_output=True).returncode
 
@@ -377,10 +399,10 @@ def time_limit(site):
 
 
 PARTS = {part.__name__: part for part in (time_limit, refusals, one_job, two_users, remote, ends, daemon_restarts,
-                                          shapes, reboot)}
+                                          no_daemon, shapes, reboot)}
 
 # Those which ask that the node has no other job.
-ALONE = ("ends", "daemon_restarts", "shapes", "reboot")
+ALONE = ("ends", "daemon_restarts", "no_daemon", "shapes", "reboot")
 
 
 def main():
