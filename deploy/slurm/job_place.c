@@ -91,7 +91,7 @@ static bool Write(const struct JobPlace* place, const char* name, const char* te
       openat(place->folder, kNew, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   const size_t size = strlen(text);
   const bool written = file >= 0 && write(file, text, size) == (ssize_t)size &&
-                       fchown(file, uid, (gid_t)-1) == 0 && fchmod(file, mode) == 0 &&
+                       fchmod(file, mode) == 0 && fchown(file, uid, (gid_t)-1) == 0 &&
                        renameat(place->folder, kNew, place->folder, name) == 0;
   if (!written) Fail(problem, "write a file in", place->path);
   if (file >= 0) close(file);

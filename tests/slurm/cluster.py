@@ -52,6 +52,7 @@ SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0
 ReturnToService=1
 SlurmdTimeout=15
+BatchStartTimeout=1
 SlurmctldTimeout=15
 KillWait=2
 OverTimeLimit=0
@@ -232,7 +233,7 @@ class Cluster:
         run("ip", "link", "set", "lan", "up")
         self.write_files()
         self.munged = self.start("munged", "--foreground", "--force", log="munged.log")
-        harness.wait_until(lambda: subprocess.call("munge -n | unmunge >/dev/null 2>&1", shell=True) == 0, SECONDS, 0.1)
+        harness.wait_until(lambda: subprocess.call("(munge -n | unmunge) >/dev/null 2>&1", shell=True) == 0, SECONDS, 0.1)
         self.gpu1, self.cpu1 = Node("gpu1"), Node("cpu1")
         self.gpu1.start_daemon()
         pathlib.Path("/var/lib/slurm/ctl").mkdir()
