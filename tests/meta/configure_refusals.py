@@ -17,6 +17,8 @@ REFUSALS = {
     "a 32-bit target": (["-DCMAKE_C_FLAGS=-m32", "-DCMAKE_CXX_FLAGS=-m32",
                          "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"], ["64-bit"]),
     "a client's prefix that is none": (["-DSLUICE_CLIENT_PREFIX=/nonexistent"], ["/nonexistent", "deploy/portable/build.sh"]),
+    "Slurm's plugin with the client alone": (["-DSLUICE_CLIENT_PREFIX=/nonexistent", "-DSLUICE_SLURM=ON"],
+                                             ["plugin for Slurm", "leave out SLUICE_SLURM"]),
     "no spdlog": (["-DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON"], ["libspdlog-dev", "install-deps.sh"]),
 }
 
