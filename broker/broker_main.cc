@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "broker/base/end_of_output.h"
 #include "broker/base/grpc_environment.h"
 #include "broker/base/log.h"
 #include "broker/base/shown_text.h"
@@ -350,5 +351,6 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   sluice::os::TakeCommandLine(&argc, &argv);
   sluice::wire::LetParsersBeQuiet();
-  return sluice::broker::Main(argc, argv);
+  return sluice::EndOfOutput("sluiced", sluice::broker::Main(argc, argv),
+                             sluice::broker::kDaemonExitFailed);
 }

@@ -27,6 +27,9 @@ step "1. Packages that are missing"
 Run me as root, or let an administrator run this once, after which I need no rights:
   $root/deploy/install-deps.sh --build"
 
+{ mkdir -p "$build" && [ -w "$build" ]; } || fail "cannot write to $build, where the build goes.
+Name a folder that can be written: SLUICE_BUILD_DIR=\$HOME/sluice-build $0"
+
 step "2. Build (the first time takes some minutes)"
 # On a small machine one compiler per 1.5 GiB of memory, or the linker starves them.
 jobs=$(awk -v n="$(nproc)" '/MemTotal/ { m = int($2 / 1572864); print (m < 1 ? 1 : m < n ? m : n) }' /proc/meminfo)

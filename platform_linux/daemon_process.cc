@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,13 +74,15 @@ void LeaveFirstProcess() {
 void EnsureStandardDescriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
-    if (::open("/dev/null", O_RDWR) < 0) ::_exit(1);
+    const int access = fd == STDOUT_FILENO ? O_RDONLY : O_RDWR;
+    if (::open("/dev/null", access | O_CLOEXEC) < 0) ::_exit(1);
   }
 }
 
 bool ReceiveChildSignals() { return ::signal(SIGCHLD, SIG_DFL) == SIG_IGN; }
 
 void PrepareDaemonProcess() {
+  ::umask(::umask(0) & 077);  // What is the daemon's own it can open.
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   ::sigemptyset(&set);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/os/local_endpoint.h"
 
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <vector>
@@ -20,7 +21,13 @@ bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0;
 absl::StatusOr<std::string> ParseLocalName(std::string_view text) {
   if (text.starts_with("//")) text.remove_prefix(2);  // unix:///path is the same.
   if (!text.starts_with("/")) return absl::InvalidArgumentError("an absolute path");
-  return NormalLocalName(std::string(text));
+  std::string name = NormalLocalName(std::string(text));
+  constexpr size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  if (name.size() > kMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a path of at most ", kMost, " characters, and it has ", name.size()));
+  }
+  return name;
 }
 
 std::string NormalLocalName(const std::string& name) {

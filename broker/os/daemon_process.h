@@ -8,7 +8,8 @@
 
 namespace sluice::os {
 
-// 0, 1 and 2 are open afterwards: the first socket must not become "stderr".
+// 0, 1 and 2 are open afterwards: the first socket must not become "stderr". Programs that this one
+// becomes or starts find closed what was closed, and who prints where nothing was open is told so.
 void EnsureStandardDescriptors();
 
 // Afterwards children can be waited for: a parent that ignores their ends (SIGCHLD) passes that on

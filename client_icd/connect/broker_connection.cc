@@ -12,6 +12,7 @@
 #include "broker/os/shared_memory.h"
 #include "broker/os/this_process.h"
 #include "client_icd/connect/broker_greeting.h"
+#include "client_icd/connect/sync_mode.h"
 #include "client_icd/session/ring_transport.h"
 #include "proto/status_macros.h"
 
@@ -44,8 +45,7 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
 
 absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
   wire::OpenSession open = wire::MakeMessage<wire::OpenSession>();
-  if (os::EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1'))
-    open.flags = wire::kOpenSessionSync;
+  if (WantsSync()) open.flags = wire::kOpenSessionSync;
   open.nonce = next_nonce_++;
   RETURN_IF_ERROR(os::SendMessage(socket_.get(), &open, sizeof(open)));
   const AnswerTime time(kSessionTimeoutMs);

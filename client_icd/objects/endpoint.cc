@@ -15,6 +15,7 @@
 #include "client_icd/connect/connect_limit.h"
 #include "client_icd/connect/remote_plugin.h"
 #include "client_icd/connect/sluice_library.h"
+#include "client_icd/connect/sync_mode.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
 
@@ -42,6 +43,11 @@ Registry& TheRegistry() {
 void ParseOnce(Registry& registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry.mu) {
   if (registry.parsed) return;
   registry.parsed = true;
+  const std::string sync = os::EnvironmentVariable(kSyncVariable).value_or("0");
+  if (sync != "0" && sync != "1") {
+    ClientLog(ClientLogLevel::kWarning,
+              absl::StrCat(kSyncVariable, "=", sync, " is ignored: it is none of 0, 1"));
+  }
   if (os::EnvironmentVariable("SLUICE_WORKER") == "1") {
     ClientLog(ClientLogLevel::kWarning,
               "SLUICE_WORKER=1 is for Sluice's own workers, which see no device of Sluice's");

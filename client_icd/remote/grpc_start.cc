@@ -88,11 +88,15 @@ absl::Status CheckRoomForThreads(int wanted) {
 void SilenceOwnGrpc() {
   const std::string ours = os::LibraryFileOf(reinterpret_cast<const void*>(&StartGrpc));
   if (os::LibraryFileOf(reinterpret_cast<const void*>(&gpr_set_log_function)) != ours) return;
-  if (os::EnvironmentVariable("GRPC_VERBOSITY") || os::EnvironmentVariable("SLUICE_LOG")) return;
-  gpr_set_log_function([](gpr_log_func_args*) {});
+  if (!LogsGrpc()) gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 }  // namespace
+
+bool LogsGrpc() {
+  return os::EnvironmentVariable("GRPC_VERBOSITY").has_value() ||
+         os::EnvironmentVariable("SLUICE_LOG") == "debug";
+}
 
 absl::Status StartGrpc() {
   static absl::Mutex* const mu = new absl::Mutex;

@@ -15,6 +15,10 @@ namespace sluice::client {
 // may be another time.
 absl::Status StartGrpc();
 
+// True if gRPC may write on stderr, which is the application's: with GRPC_VERBOSITY, or
+// SLUICE_LOG=debug.
+bool LogsGrpc();
+
 // Before what makes gRPC start threads of its own beside those: callbacks.
 absl::Status CheckRoomForGrpcThreads();
 

@@ -9,6 +9,7 @@
 #include "broker/os/lasting_thread.h"
 #include "broker/os/this_process.h"
 #include "broker/os/threads.h"
+#include "client_icd/remote/grpc_start.h"
 #include "client_icd/remote/remote_channel.h"
 #include "client_icd/remote/remote_transport.h"
 
@@ -64,9 +65,7 @@ __attribute__((visibility("default"))) const char* sluice_remote_check() {
 
 __attribute__((visibility("default"))) void sluice_remote_silence_grpc() {
   // The process belongs to a stranger.
-  if (!sluice::os::EnvironmentVariable("GRPC_VERBOSITY") &&
-      !sluice::os::EnvironmentVariable("SLUICE_LOG"))
-    gpr_set_log_function([](gpr_log_func_args*) {});
+  if (!sluice::client::LogsGrpc()) gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 }  // extern "C"

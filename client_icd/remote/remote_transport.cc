@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/peer_version.h"
 #include "broker/os/this_process.h"
+#include "client_icd/connect/sync_mode.h"
 #include "client_icd/remote/remote_channel.h"
 #include "proto/spin.h"
 #include "proto/status_macros.h"
@@ -78,7 +79,7 @@ absl::Status RemoteTransport::Open(std::chrono::milliseconds timeout) {
   std::string open;
   wire::AppendStringField(kOpenFeaturesField, VersionFeature(), &open);
   wire::AppendStringField(kOpenProcessNameField, os::ProcessName(), &open);
-  if (os::EnvironmentVariable("SLUICE_SYNC").value_or("").starts_with('1')) {
+  if (WantsSync()) {
     wire::AppendVarint(uint64_t{kOpenFlagsField} << 3, &open);
     wire::AppendVarint(1, &open);
   }

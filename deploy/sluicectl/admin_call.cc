@@ -12,13 +12,6 @@
 
 namespace sluice::ctl {
 
-void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-
-// Another process's strings may be no UTF-8; they are shown as well as can be.
-void PrintJson(const nlohmann::json& json) {
-  Print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-}
-
 int Fail(const CommonFlags& flags, int exit_code, const std::string& message) {
   if (flags.json) {
     PrintJson({{"error", message}});

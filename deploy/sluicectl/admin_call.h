@@ -6,7 +6,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -14,12 +13,11 @@
 #include "absl/status/statusor.h"
 #include "deploy/sluicectl/admin_channel.h"
 #include "deploy/sluicectl/admin_commands.h"
+#include "deploy/sluicectl/output.h"
 #include "proto/admin.grpc.pb.h"
 
 namespace sluice::ctl {
 
-void Print(const std::string& text);
-void PrintJson(const nlohmann::json& json);
 // On stderr, or as JSON. Returns `exit_code`.
 int Fail(const CommonFlags& flags, int exit_code, const std::string& message);
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/output.h"
 
 namespace sluice::ctl {
 namespace {
@@ -56,8 +57,7 @@ int Steps::Report(bool json, const char* healthy_text, const char* other_text) {
   }
   if (json) {
     const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};
-    std::printf("%s\n",
-                report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    PrintJson(report);
   } else {
     std::printf("%s", healthy ? healthy_text : other_text);
   }

@@ -11,15 +11,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "broker/base/daemon_places.h"
+#include "broker/base/end_of_output.h"
 #include "broker/base/grpc_environment.h"
 #include "broker/base/shown_text.h"
 #include "broker/base/version.h"
 #include "broker/config/config_reader.h"
 #include "broker/os/command_line.h"
+#include "broker/os/daemon_process.h"
 #include "broker/os/local_endpoint.h"
 #include "deploy/sluicectl/admin_commands.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/listener_commands.h"
+#include "deploy/sluicectl/output.h"
 #include "deploy/sluicectl/system_commands.h"
 #include "deploy/sluicectl/token_commands.h"
 
@@ -153,7 +156,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
   const bool well = error.get_exit_code() == 0;
   if (well && (command || word.empty() || word.starts_with("-"))) {
     if (!json || error.get_name() != "CallForVersion") return app.exit(error);
-    std::printf("%s\n", nlohmann::json({{"version", kVersion}}).dump(2).c_str());
+    PrintJson(nlohmann::json({{"version", kVersion}}));
     return kExitOk;
   }
   const bool no_program = word == "run" && error.get_name() == "RequiredError";
@@ -167,9 +170,9 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error,
     message += "; the program and its own options stand after --: sluicectl run -- PROGRAM ...";
   if (json && word == "run") {  // Its stdout is the program's.
     const nlohmann::json answer = {{"exit_code", kExitUsage}, {"error", message}};
-    std::fprintf(stderr, "%s\n", answer.dump().c_str());
+    std::fputs(JsonLine(answer).c_str(), stderr);
   } else if (json) {
-    std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
+    PrintJson(nlohmann::json({{"error", message}}));
   } else {
     std::fprintf(stderr, "sluicectl: %s\n`sluicectl %s--help` says what can be written.\n",
                  message.c_str(), command ? (word + " ").c_str() : "");
@@ -189,6 +192,17 @@ void RefuseEmptyValues(CLI::App* app) {
         "");
   }
   for (CLI::App* sub : app->get_subcommands({})) RefuseEmptyValues(sub);
+}
+
+// What goes to the daemon in a message.
+void RefuseOtherThanText(CLI::App* app) {
+  for (CLI::Option* option :
+       app->get_options([](const CLI::Option* one) { return one->get_expected_min() > 0; })) {
+    option->check(
+        [](const std::string& value) { return std::string(IsText(value) ? "" : "must be UTF-8"); },
+        "");
+  }
+  for (CLI::App* sub : app->get_subcommands({})) RefuseOtherThanText(sub);
 }
 
 int Main(int argc, char** argv) {
@@ -222,6 +236,7 @@ int Main(int argc, char** argv) {
   for (CLI::App* sub : app.get_subcommands({}))
     sub->footer(absl::StrCat(sub->get_footer(), sub->get_footer().empty() ? "" : "\n", kReadOn));
   RefuseEmptyValues(&app);
+  for (const char* name : {"kill", "listener"}) RefuseOtherThanText(app.get_subcommand(name));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -235,5 +250,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   sluice::os::TakeCommandLine(&argc, &argv);
-  return sluice::ctl::Main(argc, argv);
+  sluice::os::EnsureStandardDescriptors();
+  return sluice::EndOfOutput("sluicectl", sluice::ctl::Main(argc, argv), sluice::ctl::kExitFailed);
 }

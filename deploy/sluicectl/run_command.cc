@@ -30,6 +30,7 @@
 #include "deploy/sluicectl/doctor.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/output.h"
 #include "deploy/sluicectl/private_daemon.h"
 #include "deploy/sluicectl/remote_client.h"
 #include "deploy/sluicectl/temporary_directory.h"
@@ -198,8 +199,7 @@ void CommandRun::Report() const {
   if (signal_ != 0) answer["signal"] = signal_;
   if (!error_.empty()) answer["error"] = error_;
   // In one line, so that it can be told from what the program has written before.
-  std::fprintf(stderr, "%s\n",
-               answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::fputs(JsonLine(answer).c_str(), stderr);
 }
 
 // A program that finds no platform says so in words of its own, or not at all.

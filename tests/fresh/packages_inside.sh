@@ -72,11 +72,11 @@ start_daemon() {
 stop_daemon() {
   kill "$daemon" && { wait "$daemon" || true; }
 }
-leftovers() {  # Nothing of ours but the user, which stays (Debian's way), and this test's own files.
+leftovers() {  # Nothing of ours but the user, which stays (Debian's way), what is in /run, and this test's own files.
   local left
-  left=$(find / -xdev \( -path /proc -o -path /sys -o -path /dev -o -path /tests -o -path /repository \
+  left=$(find / -xdev \( -path /run -o -path /proc -o -path /sys -o -path /dev -o -path /tests -o -path /repository \
     -o -path /var/lib/apt -o -path /var/cache/apt -o -path /var/log -o -path /etc/apt -o -path "$work" \) -prune \
-    -o -iname '*sluice*' -print; find /run /etc/sluice -iname '*sluice*' 2>/dev/null)
+    -o -iname '*sluice*' -print; find /etc/sluice -iname '*sluice*' 2>/dev/null)
   echo "$left"
   [ -z "$left" ]
 }

@@ -9,6 +9,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import socket
 import stat
 import subprocess
 import tempfile
@@ -154,6 +155,12 @@ def check_cdi(root, client):
     sockets.mkdir()
     output = folder / "sluice.json"
     code, text = sluicectl("cdi", "generate", "--client", client, "--socket-folder", sockets, "--output", output)
+    report.check(code == OK and "no clients' socket" in text, "generate warns of a folder without the clients' socket", text)
+    code, text = sluicectl("cdi", "validate", output)
+    report.check(code == OK and "warning" in text and "no clients' socket" in text, "and so does validate", text)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as clients:
+        clients.bind(str(sockets / "broker.sock"))
+    code, text = sluicectl("cdi", "generate", "--client", client, "--socket-folder", sockets, "--output", output)
     document = json.loads(output.read_text()) if code == OK else {}
     report.check(code == OK and stat.S_IMODE(output.stat().st_mode) == 0o644, "a CDI file that everybody can read", text)
     edits = [document["containerEdits"], *(device["containerEdits"] for device in document["devices"])]
@@ -211,6 +218,12 @@ def check_refusals(root, client, sockets, folder):
     for above in ("/", "/run"):
         refused(f"generate refuses {above}, where a daemon's may come", ["/run/sluice-admin/admin.sock"], "cdi",
                 "generate", "--client", client, "--socket-folder", above)
+    # As in /run/sluice, where clients of old look.
+    above = root / "above"
+    above.mkdir()
+    (above / "broker.sock").symlink_to("../clients/broker.sock")
+    refused("generate refuses the folder of a link to the socket", ["is a link", str(sockets)], "cdi", "generate",
+            "--client", client, "--socket-folder", above)
     (root / "empty").mkdir()
     refused("no file to list", ["cdi generate"], "cdi", "list", "--folder", root / "empty")
     refused("no file to validate", ["cdi generate"], "cdi", "validate", "--folder", root / "empty")

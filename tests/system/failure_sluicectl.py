@@ -281,12 +281,34 @@ def check_words(env):
             (("--endpoint", "", "devices"), ["--endpoint", "empty"]),
             (("devices", "--endpoint", ","), ["--endpoint", "names no endpoint"]),
             (("devices", "--endpoint", "host:99999"), ["host:99999", "port"]),
+            (("status", "--endpoint", f"unix:/{'x' * 200}"), ["at most 107 characters", "201"]),
+            (("kill", "1", "--reason", b"f\xfcr"), ["--reason", "UTF-8"]),
+            (("listener", "add", b"\xff"), ["UTF-8"]),
             (("status", "--endpoint", "unix:/a,unix:/b"), ["one daemon at a time", "unix:/a"])):
         code, output, errors = sluicectl(env, *arguments)
-        report.check(code == USAGE and all(part in errors for part in parts), "sluicectl " + " ".join(arguments),
+        report.check(code == USAGE and all(part in errors for part in parts), f"sluicectl {arguments}"[:90],
                      output + errors)
+    for arguments in ((b"\xff",), ("devices", b"\xff"), ("devices", b"--\xff"), (b"--\xff", "x")):
+        code, output, errors = sluicectl(env, "--json", *arguments)
+        report.check(code == USAGE and "error" in parsed(output), f"no UTF-8, as JSON: {arguments}", output + errors)
     code, output, errors = sluicectl(env, "help")
     report.check(code == DONE and "Exit codes" in output, "sluicectl help", output + errors)
+
+
+def check_lost_output(env, living):
+    """What was printed and could not be written is a failure, also where nothing is open to write to."""
+    here = dict(env, SLUICE_ENDPOINT=living)
+    for program, arguments in (("sluicectl", ["devices"]), ("sluicectl", ["status", "--json"]), ("sluicectl", ["--help"]),
+                               ("sluicectl", ["--version"]), ("sluiced", ["--version"]), ("sluiced", ["--help"])):
+        for what, to in (("a full disk", ">/dev/full"), ("a closed output", ">&-")):
+            run = subprocess.run(["sh", "-c", f'"$0" "$@" {to}', str(harness.built(program)), *arguments], env=here,
+                                 stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+            errors = run.stderr.decode()
+            report.check(run.returncode == FAILED and "output could" in errors, f"{program} {arguments[0]} to {what}",
+                         f"{run.returncode} {errors}")
+    run = subprocess.run(["sh", "-c", '"$0" run -- sh -c "echo x >&1" >&-', str(harness.built("sluicectl"))], env=here,
+                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60, check=False)
+    report.check(run.returncode != 0, "run: the program finds closed what was closed", run.stderr.decode())
 
 
 def icd_step(env, folder):
@@ -413,6 +435,7 @@ def main():
         living = f"unix:{files.clients}/broker.sock"
         check_lists(env, living)
         check_words(env)
+        check_lost_output(env, living)
         check_icd_files(dict(env, SLUICE_ENDPOINT=living), files.folder)
         check_killed_run(env, files.folder)
         check_inherited_drivers(env, files.folder)

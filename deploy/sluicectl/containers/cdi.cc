@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kVersion[] = "0.5.0";
+constexpr char kSocketName[] = "broker.sock";
 constexpr const char* kRuntimeFolders[] = {"/etc/cdi", "/var/run/cdi"};
 
 Json Mount(const std::string& host, const std::string& container) {
@@ -46,6 +47,16 @@ Json MakeCdi(const CdiOptions& options) {
 }
 
 absl::Status CheckSocketFolder(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path socket = std::filesystem::path(folder) / kSocketName;
+  if (std::filesystem::is_symlink(socket, error)) {
+    const std::filesystem::path named = std::filesystem::weakly_canonical(socket, error);
+    return absl::FailedPreconditionError(
+        absl::StrCat(socket.string(),
+                     " is a link, which leads nowhere in a container: give the folder of the "
+                     "socket itself (",
+                     named.parent_path().string(), ")"));
+  }
   const std::vector<std::string> found = OperatorsSocketsIn(folder);
   if (found.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -53,6 +64,15 @@ absl::Status CheckSocketFolder(const std::string& folder) {
       ": root in a container that has this folder administers the daemon. Give the folder of the "
       "clients' socket alone (",
       kClientSocketFolder, ")"));
+}
+
+std::string SocketFolderDoubt(const std::string& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error))
+    return absl::StrCat(folder, " is not there yet; no container with this device starts before");
+  if (std::filesystem::is_socket(std::filesystem::path(folder) / kSocketName, error)) return "";
+  return absl::StrCat(folder, " holds no clients' socket (", kSocketName,
+                      "): programs in a container find no daemon until it does");
 }
 
 std::string CdiKindOf(const std::string& text) {

@@ -34,6 +34,9 @@ nlohmann::ordered_json MakeCdi(const CdiOptions& options);
 // OK if a folder may be given to containers as the clients' socket folder; else what in it may not.
 absl::Status CheckSocketFolder(const std::string& folder);
 
+// Why programs in a container that has this folder may find no daemon; "" if they do.
+std::string SocketFolderDoubt(const std::string& folder);
+
 struct CdiFinding {
   std::string field;  // "devices[0].containerEdits.mounts[1].hostPath"; "" of the whole file.
   std::string problem;

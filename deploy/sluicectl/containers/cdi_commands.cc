@@ -13,6 +13,7 @@
 #include "deploy/sluicectl/containers/commands.h"
 #include "deploy/sluicectl/containers/written_file.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/output.h"
 #include "proto/status_macros.h"
 
 namespace sluice::ctl {
@@ -22,14 +23,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxCdiBytes = size_t{4} << 20;
 
-std::string Dump(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 int Refuse(const CdiFlags& flags, const std::string& command, const absl::Status& status) {
   const std::string message = absl::StrCat("cdi ", command, ": ", status.message());
   if (flags.json) {
-    std::printf("%s", Dump({{"error", message}}).c_str());
+    Print(JsonText(Json({{"error", message}})));
   } else {
     std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
   }
@@ -164,7 +161,7 @@ std::vector<Verdict> Examine(const CdiFlags& flags) {
       verdict.findings = ExamineCdi(*text);
     } else {
       verdict.findings.push_back(
-          {"", "is YAML, and sluicectl examines JSON, which it writes", true});
+          {"", "was not examined: it is YAML, and sluicectl reads JSON, which it writes", true});
     }
     std::error_code error;
     const auto mode = std::filesystem::status(file, error).permissions();
@@ -193,7 +190,7 @@ int PrintVerdicts(const CdiFlags& flags, const std::vector<Verdict>& verdicts) {
     if (!flags.json && verdict.findings.empty()) std::printf("%s: valid\n", verdict.file.c_str());
     files.push_back({{"file", verdict.file}, {"findings", list}});
   }
-  if (flags.json) std::printf("%s", Dump({{"valid", good}, {"files", files}}).c_str());
+  if (flags.json) Print(JsonText(Json({{"valid", good}, {"files", files}})));
   return good ? kExitOk : kExitFailed;
 }
 
@@ -218,9 +215,9 @@ absl::Status NoFile(const CdiFlags& flags) {
 int CdiGenerateCommand(const CdiFlags& flags) {
   const absl::StatusOr<CdiOptions> options = Options(flags);
   if (!options.ok()) return Refuse(flags, "generate", options.status());
-  const std::string text = Dump(MakeCdi(*options));
+  const std::string text = JsonText(MakeCdi(*options));
   if (flags.output.empty()) {
-    std::printf("%s", text.c_str());
+    Print(text);
     return kExitOk;
   }
   if (!absl::EndsWith(flags.output, ".json") && !IsYaml(flags.output)) {
@@ -233,15 +230,11 @@ int CdiGenerateCommand(const CdiFlags& flags) {
   absl::Status written = MakeFolder(folder.string());
   if (written.ok()) written = WriteByRename(flags.output, text, 0644);
   if (!written.ok()) return Refuse(flags, "generate", written);
-  if (flags.json) std::printf("%s", Dump({{"output", flags.output}}).c_str());
+  if (flags.json) Print(JsonText(Json({{"output", flags.output}})));
   if (const std::string conflict = ConflictOf(flags.output, text); !conflict.empty())
     std::fprintf(stderr, "sluicectl: warning: %s\n", conflict.c_str());
-  if (!std::filesystem::is_directory(options->socket_folder, error)) {
-    std::fprintf(
-        stderr,
-        "sluicectl: warning: %s is not there yet; no container with this device starts before\n",
-        options->socket_folder.c_str());
-  }
+  if (const std::string doubt = SocketFolderDoubt(options->socket_folder); !doubt.empty())
+    std::fprintf(stderr, "sluicectl: warning: %s\n", doubt.c_str());
   return kExitOk;
 }
 
@@ -259,7 +252,7 @@ int CdiListCommand(const CdiFlags& flags) {
     Json list = Json::array();
     for (const Device& device : devices)
       list.push_back({{"device", device.name}, {"file", device.file}});
-    std::printf("%s", Dump({{"devices", list}}).c_str());
+    Print(JsonText(Json({{"devices", list}})));
     return devices.empty() ? kExitFailed : kExitOk;
   }
   if (devices.empty()) return Refuse(flags, "list", NoFile(flags));

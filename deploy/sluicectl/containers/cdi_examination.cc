@@ -229,6 +229,9 @@ void Examination::OwnMount(const std::string& host, const std::string& container
   }
   if (const absl::Status folder = CheckSocketFolder(host); !folder.ok())
     Wrong(field + ".hostPath", std::string(folder.message()));
+  if (const std::string doubt = container == kClientSocketFolder ? SocketFolderDoubt(host) : "";
+      !doubt.empty())
+    Warn(field + ".hostPath", doubt);
   const mode_t wanted = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
   if ((info.st_mode & wanted) != wanted)
     Wrong(field + ".hostPath",

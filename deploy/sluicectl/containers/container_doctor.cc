@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "broker/os/process.h"
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/elf_file.h"
@@ -289,10 +290,14 @@ int ContainerDoctorCommand(const CommonFlags& flags, pid_t pid) {
   absl::StatusOr<OtherRoot> root = OtherRoot::Open(pid);
   if (root.ok()) return ContainerExamination(flags, *std::move(root)).Run();
   Steps steps;
-  steps.Failed("container", std::string(root.status().message()),
-               absl::IsNotFound(root.status())
-                   ? "name a process that runs in it: podman inspect -f '{{.State.Pid}}' NAME"
-                   : "run this as root, or as the user whose container it is");
+  steps.Failed(
+      "container", std::string(root.status().message()),
+      absl::IsNotFound(root.status())
+          ? "name a process that runs in it: podman inspect -f '{{.State.Pid}}' NAME"
+      : os::IsPrivileged()
+          ? "this process may not look into that one: run sluicectl outside of any container, "
+            "with CAP_SYS_PTRACE"
+          : "run this as root, or as the user whose container it is");
   return steps.Report(flags.json, "", "The container cannot be examined.\n");
 }
 

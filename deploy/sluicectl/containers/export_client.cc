@@ -19,6 +19,7 @@
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/written_file.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/output.h"
 #include "proto/status_macros.h"
 
 namespace sluice::ctl {
@@ -156,6 +157,10 @@ std::string NextStep(const ExportFlags& flags) {
     return absl::StrCat("OpenCL's loaders find it by OCL_ICD_VENDORS=", Quoted(flags.place + "/"),
                         ", or by a copy of ", kIcdFile, " in /etc/OpenCL/vendors\n");
   }
+  if (absl::StrContains(flags.folder, ':')) {
+    return absl::StrCat("podman run -v and the like end a path at a colon: give ",
+                        Quoted(flags.folder), " a name without one\n");
+  }
   return absl::StrCat(
       "podman run -v ", Quoted(absl::StrCat(flags.folder, ":", kContainerClientFolder, ":ro")),
       " -v ", Quoted(absl::StrCat(flags.folder, "/", kIcdFile, ":", kContainerIcdFile, ":ro")),
@@ -172,8 +177,7 @@ void Print(const ExportFlags& flags, const Export& done) {
                                    {"glibc", done.client.glibc},
                                    {"self_contained", done.client.self_contained},
                                    {"warnings", done.client.warnings}};
-    std::printf("%s\n",
-                answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    PrintJson(answer);
     return;
   }
   std::printf("%s: %zu files from %s; they need glibc %s or later\n%s", flags.folder.c_str(),
@@ -215,7 +219,7 @@ int ExportClientCommand(const ExportFlags& flags) {
   }
   const std::string message = absl::StrCat("export-client: ", done.status().message());
   if (flags.json) {
-    std::printf("%s\n", nlohmann::json({{"error", message}}).dump(2).c_str());
+    PrintJson(nlohmann::json({{"error", message}}));
   } else {
     std::fprintf(stderr, "sluicectl: %s\n", message.c_str());
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/os/installation.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/output.h"
 #include "deploy/sluicectl/windows/doctor.h"
 
 namespace sluice::ctl {
@@ -29,8 +30,7 @@ int Told(const absl::Status& status, const std::vector<std::string>& steps, bool
     } else {
       answer["error"] = message;
     }
-    std::printf("%s\n",
-                answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    PrintJson(answer);
     return status.ok() ? kExitOk : kExitFailed;
   }
   for (const std::string& step : steps) std::printf("%s\n", step.c_str());
