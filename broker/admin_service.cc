@@ -122,6 +122,8 @@ class MonitorService : public v1::Admin::Service {
       entry->set_turns(info.turns.state);
       entry->set_turns_had(info.turns.turns);
       entry->set_turns_waited_us(info.turns.waited_us);
+      entry->set_shares(info.turns.shares);
+      entry->set_device_time_us(info.turns.device_us);
     }
     return grpc::Status::OK;
   }

@@ -7,7 +7,8 @@
 //   TurnWords    worker writes, broker reads     have I work, and do I wait for my turn?
 //
 // A worker's word is not trusted: it can only make its own turns shorter, or have turns end for its
-// device, as work that fills the device does.
+// device, as work that fills the device does. Where accounts have shares (kPaced), it can keep the
+// device as long as its share allows.
 #pragma once
 
 #include <atomic>
@@ -26,6 +27,9 @@ enum class TurnOrder : uint32_t {
   kGo = 1,
   kWait = 2,
   kSoon = 3,  // As kWait; the turn comes in a moment: look without sleep.
+  // As kGo, and no more than credit_ns of work ahead of the device: what has been submitted when the
+  // turn ends is waited for, and charged.
+  kPaced = 4,
 };
 
 inline bool MayGo(uint32_t order) { return order <= static_cast<uint32_t>(TurnOrder::kGo); }
@@ -33,6 +37,7 @@ inline bool MayGo(uint32_t order) { return order <= static_cast<uint32_t>(TurnOr
 struct TurnOrders {
   alignas(64) std::atomic<uint32_t> order;        // A TurnOrder; workers sleep on it.
   alignas(64) std::atomic<int64_t> heartbeat_ns;  // MonotonicNs (spin.h), while there are turns.
+  std::atomic<int64_t> credit_ns;                 // Of kPaced.
 };
 
 struct TurnWords {
@@ -40,6 +45,9 @@ struct TurnWords {
   std::atomic<uint32_t> running;                // Of those that can run, how many have not ended.
   std::atomic<uint32_t> waiting;                // 1: one is held back, for a turn.
   std::atomic<uint64_t> device;  // The device of the turns (DeviceObject::key); 0: of nothing.
+  // Where turns do not pay, the device of shares alone; 0: of nothing.
+  std::atomic<uint64_t> share_device;
+  std::atomic<uint32_t> is_cpu;  // 1: that device is the host's processors.
 };
 
 static_assert(sizeof(TurnOrders) <= kTurnPageBytes && sizeof(TurnWords) <= kTurnPageBytes);

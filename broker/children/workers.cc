@@ -33,8 +33,8 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
   limits_ = config.limits;
   sync_ = config.sync;
   kill_grace_ms_ = config.kill_grace_ms;
-  turns_.Configure(config.turns);
-  turns_everywhere_ = config.turns.mode == TurnsConfig::Mode::kOn;
+  turns_.Configure(config.turns, groups->DividesProcessors());
+  turns_mode_ = config.turns.mode;
 }
 
 uint64_t Workers::NewId() const {
@@ -74,7 +74,10 @@ absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
                                                   {control, kWorkerControlFd}};
   const TurnGiver::Pages pages = turns_.Add(session.id, account);
   if (pages.orders.valid()) {
-    arguments.push_back(absl::StrCat("--turns=", turns_everywhere_ ? "on" : "auto"));
+    arguments.push_back(absl::StrCat("--turns=", turns_mode_ == TurnsConfig::Mode::kOn ? "on"
+                                                 : turns_mode_ == TurnsConfig::Mode::kOff
+                                                     ? "off"
+                                                     : "auto"));
     descriptors.emplace_back(pages.orders.get(), kWorkerTurnOrdersFd);
     descriptors.emplace_back(pages.words.get(), kWorkerTurnWordsFd);
   }

@@ -153,7 +153,7 @@ class Workers {
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;
   WorkerGroups* groups_ = nullptr;
-  bool turns_everywhere_ = false;
+  TurnsConfig::Mode turns_mode_ = TurnsConfig::Mode::kAuto;
   RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
   LimitsConfig limits_;
   bool sync_ = false;

@@ -23,6 +23,11 @@ void ReadScheduling(SectionReader section, TurnsConfig* turns) {
     turns->mode = text == "on" ? Mode::kOn : text == "off" ? Mode::kOff : Mode::kAuto;
     return text == "auto" || text == "on" || text == "off";
   });
+  section.Parsed("shares", "one of auto, on, off", [turns](const std::string& text) {
+    using Shares = TurnsConfig::Shares;
+    turns->shares = text == "on" ? Shares::kOn : text == "off" ? Shares::kOff : Shares::kAuto;
+    return text == "auto" || text == "on" || text == "off";
+  });
   section.Integer("turn_us", 500, 10'000, &turns->turn_us);
   section.Integer("turn_grace_us", 20, 1000, &turns->grace_us);
   section.Finish();

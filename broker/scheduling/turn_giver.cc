@@ -19,11 +19,15 @@ namespace {
 // Below it a sleep on the mutex would end late.
 constexpr int64_t kShortSleepNs = 1'000'000;
 
-TurnSchedule::Settings SettingsOf(const TurnsConfig& config) {
-  TurnSchedule::Settings settings;
-  settings.turn_ns = config.turn_us * 1000;
-  settings.grace_ns = config.grace_us * 1000;
-  return settings;
+// Part of a turn, that much work is submitted ahead of the device at most.
+constexpr int64_t kCreditsInTurn = 2;
+
+// On processors a session's threads are to be woken first, on the very processors.
+constexpr int64_t kTurnsOfProcessors = 4;
+
+uint64_t DeviceOf(const wire::TurnWords& words) {
+  const uint64_t device = words.device.load(std::memory_order_acquire);
+  return device != 0 ? device : words.share_device.load(std::memory_order_acquire);
 }
 
 TurnSchedule::Says Read(const wire::TurnWords& words) {
@@ -46,10 +50,30 @@ TurnGiver::~TurnGiver() {
   if (started) ended_.WaitForNotification();
 }
 
-void TurnGiver::Configure(const TurnsConfig& config) {
+void TurnGiver::Configure(const TurnsConfig& config, bool divides_processors) {
   absl::MutexLock lock(&mutex_);
   config_ = config;
-  for (auto& [device, schedule] : schedules_) schedule.Configure(SettingsOf(config));
+  divides_processors_ = divides_processors;
+}
+
+TurnSchedule::Settings TurnGiver::SettingsFor(const wire::TurnWords& words) const {
+  using Shares = TurnSchedule::Settings::Shares;
+  TurnSchedule::Settings settings;
+  settings.turn_ns = config_.turn_us * 1000;
+  settings.grace_ns = config_.grace_us * 1000;
+  settings.turns = words.device.load(std::memory_order_relaxed) != 0;
+  settings.is_cpu = words.is_cpu.load(std::memory_order_relaxed) != 0;
+  if (config_.shares == TurnsConfig::Shares::kOff) return settings;
+  if (config_.shares == TurnsConfig::Shares::kOn) {
+    settings.shares = Shares::kAlways;
+  } else {
+    settings.shares = settings.is_cpu && divides_processors_ ? Shares::kNever : Shares::kUneven;
+  }
+  if (settings.is_cpu && !settings.turns) {
+    settings.turn_ns *= kTurnsOfProcessors;
+    settings.grace_ns *= kTurnsOfProcessors;
+  }
+  return settings;
 }
 
 absl::StatusOr<TurnGiver::Pages> TurnGiver::MakePages(Worker* worker) {
@@ -66,7 +90,9 @@ absl::StatusOr<TurnGiver::Pages> TurnGiver::MakePages(Worker* worker) {
 
 TurnGiver::Pages TurnGiver::Add(uint64_t id, const Account& account) {
   absl::MutexLock lock(&mutex_);
-  if (config_.mode == TurnsConfig::Mode::kOff || !unavailable_.empty()) return Pages();
+  const bool wanted =
+      config_.mode != TurnsConfig::Mode::kOff || config_.shares != TurnsConfig::Shares::kOff;
+  if (!wanted || !unavailable_.empty()) return Pages();
   Worker worker;
   worker.payer = {account.name, account.share};
   absl::StatusOr<Pages> pages = MakePages(&worker);
@@ -126,14 +152,17 @@ void TurnGiver::Run() {
 
 void TurnGiver::NoteAll(int64_t now) {
   for (auto& [id, worker] : workers_) {
-    const uint64_t device = worker.says().device.load(std::memory_order_relaxed);
+    const uint64_t device = DeviceOf(worker.says());
     if (device != worker.device) {
       LeaveDevice(id, &worker);
       worker.device = device;
     }
     if (device == 0) continue;
-    schedules_.try_emplace(device, SettingsOf(config_))
-        .first->second.Note(id, Read(worker.says()), now, worker.payer);
+    TurnSchedule::Settings settings = SettingsFor(worker.says());
+    TurnSchedule& schedule = schedules_.try_emplace(device, settings).first->second;
+    settings.turns |= schedule.settings().turns;
+    schedule.Configure(settings);
+    schedule.Note(id, Read(worker.says()), now, worker.payer);
   }
 }
 
@@ -157,6 +186,7 @@ int64_t TurnGiver::Look() {
     }
     const auto value = static_cast<uint32_t>(order);
     if (page.order.load(std::memory_order_relaxed) == value) continue;
+    page.credit_ns.store(config_.turn_us * 1000 / kCreditsInTurn, std::memory_order_relaxed);
     page.order.store(value, std::memory_order_release);
     if (order != wire::TurnOrder::kWait) os::FutexWake(&page.order, INT_MAX, ~0U);
   }
@@ -168,33 +198,49 @@ TurnGiver::Told TurnGiver::Tell(uint64_t id) const {
   Told told;
   const auto worker = workers_.find(id);
   if (worker == workers_.end()) {
-    told.state =
+    told.shares = told.state =
         absl::StrCat("off: ", unavailable_.empty() ? "by the configuration" : unavailable_);
     return told;
   }
-  const auto schedule = schedules_.find(worker->second.device);
-  if (schedule == schedules_.end()) {
-    const bool used = worker->second.says().submitted.load(std::memory_order_relaxed) != 0;
-    told.state = worker->second.device != 0 ? "off: alone"
-                 : used                     ? "off: the device has no use for them"
-                                            : "off: no work yet";
-    return told;
+  const auto found = schedules_.find(worker->second.device);
+  const TurnSchedule* const schedule = found == schedules_.end() ? nullptr : &found->second;
+  if (schedule != nullptr) {
+    const TurnSchedule::Had had = schedule->HadBy(id);
+    told.turns = had.turns;
+    told.waited_us = static_cast<uint64_t>(had.waited_ns / 1000);
+    told.device_us = static_cast<uint64_t>(had.device_ns / 1000);
   }
-  const TurnSchedule::Had had = schedule->second.HadBy(id);
-  told.turns = had.turns;
-  told.waited_us = static_cast<uint64_t>(had.waited_ns / 1000);
-  switch (schedule->second.state(wire::MonotonicNs())) {
-    case TurnSchedule::State::kTurns:
-      told.state = "on";
-      break;
-    case TurnSchedule::State::kLongWork:
-      told.state = "off: work is longer than a turn";
-      break;
-    case TurnSchedule::State::kNoTurns:
-      told.state = schedule->second.size() < 2 ? "off: alone" : "off: no two are at work";
-      break;
-  }
+  told.state = TellTurns(worker->second, schedule);
+  told.shares = TellShares(schedule);
   return told;
+}
+
+std::string TurnGiver::TellTurns(const Worker& worker, const TurnSchedule* schedule) const {
+  using State = TurnSchedule::State;
+  const State state = schedule == nullptr ? State::kNoTurns : schedule->state(wire::MonotonicNs());
+  if (state == State::kTurns || state == State::kWindows) return "on";
+  if (config_.mode == TurnsConfig::Mode::kOff) return "off: by the configuration";
+  if (DeviceOf(worker.says()) == 0) return "off: no work yet";
+  if (worker.says().device.load(std::memory_order_relaxed) == 0)
+    return "off: the device has no use for them";
+  if (schedule == nullptr) return "off: alone";
+  if (state == State::kLongWork) return "off: work is longer than a turn";
+  return schedule->size() < 2 ? "off: alone" : "off: no two are at work";
+}
+
+std::string TurnGiver::TellShares(const TurnSchedule* schedule) const {
+  if (config_.shares == TurnsConfig::Shares::kOff) return "off: by the configuration";
+  if (schedule == nullptr) return "off: no two accounts are at work";
+  if (schedule->state(wire::MonotonicNs()) == TurnSchedule::State::kWindows) return "on";
+  switch (schedule->settings().shares) {
+    case TurnSchedule::Settings::Shares::kNever:
+      return "off: the kernel divides the processors";
+    case TurnSchedule::Settings::Shares::kUneven:
+      return "off: no two accounts are at work that differ in share or sessions";
+    case TurnSchedule::Settings::Shares::kAlways:
+      break;
+  }
+  return "off: no two accounts are at work";
 }
 
 }  // namespace sluice::broker

@@ -36,8 +36,9 @@ class TurnGiver {
   TurnGiver(const TurnGiver&) = delete;
   TurnGiver& operator=(const TurnGiver&) = delete;
 
-  // For workers added from now on; lengths are for all.
-  void Configure(const TurnsConfig& config) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For workers added from now on; lengths and shares are for all. `divides_processors`: the kernel
+  // does it between accounts, by their shares.
+  void Configure(const TurnsConfig& config, bool divides_processors) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A worker's ends of its pages, not valid where it gets no turns. Only the worker keeps them.
   struct Pages {
@@ -52,6 +53,8 @@ class TurnGiver {
     std::string state;  // "on", or "off: " and why.
     uint64_t turns = 0;
     uint64_t waited_us = 0;
+    std::string shares;      // As state.
+    uint64_t device_us = 0;  // What it was charged in turns.
   };
   Told Tell(uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -69,6 +72,11 @@ class TurnGiver {
   };
 
   absl::StatusOr<Pages> MakePages(Worker* worker);
+  TurnSchedule::Settings SettingsFor(const wire::TurnWords& words) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string TellTurns(const Worker& worker, const TurnSchedule* schedule) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string TellShares(const TurnSchedule* schedule) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   // Returns how long to wait before the next look.
@@ -82,6 +90,7 @@ class TurnGiver {
 
   mutable absl::Mutex mutex_;
   TurnsConfig config_ ABSL_GUARDED_BY(mutex_);
+  bool divides_processors_ ABSL_GUARDED_BY(mutex_) = false;
   std::string unavailable_ ABSL_GUARDED_BY(mutex_);  // Why the system has no such pages.
   std::map<uint64_t, Worker> workers_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, TurnSchedule> schedules_ ABSL_GUARDED_BY(mutex_);  // By device.

@@ -3,10 +3,17 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace sluice::broker {
 
 using wire::TurnOrder;
+namespace {
+
+// Between looks at work that is waited for, however long it lasts.
+constexpr int64_t kLongestLookNs = 500'000;
+
+}  // namespace
 
 void TurnSchedule::Remove(uint64_t id) {
   const auto found = members_.find(id);
@@ -37,17 +44,43 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
     member.order = in_turns_ ? TurnOrder::kWait : TurnOrder::kFree;
     member.says = says;
   }
+  Balance& balance = *member.balance;
+  const bool member_was_idle = now - member.active_ns > kLeaveNs;
+  const bool was_idle = now - balance.active_ns > kLeaveNs;
   if (says.submitted != member.says.submitted || says.running || says.waiting)
-    member.active_ns = now;
+    member.active_ns = balance.active_ns = now;
+  if (member.lingers) {
+    // In its own window it is charged for that.
+    if (holder_ != id) Charge(&member, (now - member.lingers_since_ns) / 2);
+    member.lingers = says.running;
+    member.lingers_since_ns = now;
+  }
   if (says.waiting && !member.says.waiting) {
     member.waits_since_ns = now;
-    // Who comes late has saved up no more than a turn.
-    Balance& balance = *member.balance;
-    balance.used_ns = std::max(balance.used_ns, virtual_ns_ - settings_.turn_ns);
-    member.used_ns = std::max(member.used_ns, balance.virtual_ns - settings_.turn_ns);
+    NoteReturn(&member, now);
+    // Who comes late has saved up no more than a turn. Who only lets others go between two of its
+    // commands is given what it is behind.
+    const int64_t most = was_idle ? settings_.turn_ns : kMostCreditNs;
+    balance.used_ns = std::max(balance.used_ns, virtual_ns_ - most);
+    const int64_t most_of_member = member_was_idle ? settings_.turn_ns : kMostCreditNs;
+    member.used_ns = std::max(member.used_ns, balance.virtual_ns - most_of_member);
   }
   if (!says.waiting && member.says.waiting) member.had.waited_ns += now - member.waits_since_ns;
   member.says = says;
+}
+
+// Who has lost a window a moment before it wanted it is waited for longer the next time: its share
+// is no use to it if another's kernel comes between any two of its own. It is charged for that.
+void TurnSchedule::NoteReturn(Member* member, int64_t now) const {
+  if (member->lost_ns == 0) return;
+  const bool at_once = now - member->lost_ns < settings_.turn_ns;
+  const int64_t grace_ns = at_once ? 2 * GraceOf(*member) : GraceOf(*member) / 2;
+  member->grace_ns = std::min(grace_ns, settings_.turn_ns);
+  member->lost_ns = 0;
+}
+
+int64_t TurnSchedule::GraceOf(const Member& member) const {
+  return windows_ ? std::max(member.grace_ns, settings_.grace_ns) : settings_.grace_ns;
 }
 
 TurnOrder TurnSchedule::OrderOf(uint64_t id) const {
@@ -56,7 +89,7 @@ TurnOrder TurnSchedule::OrderOf(uint64_t id) const {
 }
 
 TurnSchedule::State TurnSchedule::state(int64_t now) const {
-  if (in_turns_) return State::kTurns;
+  if (in_turns_) return windows_ ? State::kWindows : State::kTurns;
   return now < no_turns_until_ns_ ? State::kLongWork : State::kNoTurns;
 }
 
@@ -69,6 +102,33 @@ int TurnSchedule::CountActive(int64_t since) const {
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [since](const auto& one) {
     return one.second.active_ns > since;
   }));
+}
+
+bool TurnSchedule::WantsWindows(int64_t since) const {
+  using Shares = Settings::Shares;
+  if (settings_.shares == Shares::kNever || balances_.size() < 2) return false;
+  struct AtWork {
+    const Balance* account;
+    uint32_t share;
+    int sessions;
+  };
+  std::vector<AtWork> all;
+  for (const auto& [id, member] : members_) {
+    if (member.active_ns <= since) continue;
+    const auto found = std::find_if(all.begin(), all.end(), [&member = member](const AtWork& one) {
+      return one.account == member.balance;
+    });
+    if (found == all.end()) {
+      all.push_back({member.balance, member.share, 1});
+    } else {
+      ++found->sessions;
+    }
+  }
+  if (all.size() < 2) return false;
+  return settings_.shares == Shares::kAlways ||
+         std::any_of(all.begin(), all.end(), [&all](const AtWork& one) {
+           return one.share != all[0].share || one.sessions != all[0].sessions;
+         });
 }
 
 uint64_t TurnSchedule::Next() const {
@@ -85,8 +145,29 @@ uint64_t TurnSchedule::Next() const {
 }
 
 bool TurnSchedule::IsIdle(const Member& member, int64_t now) const {
-  return !member.says.running && !member.says.waiting &&
-         now - member.active_ns >= settings_.grace_ns;
+  return !member.says.running && !member.says.waiting && now - member.active_ns >= GraceOf(member);
+}
+
+// It has had more for its share, were its window to end now.
+bool TurnSchedule::IsAheadOf(const Member& next, int64_t now) const {
+  const Member& holder = members_.at(holder_);
+  if (holder.balance == next.balance) return true;
+  const int64_t used = holder.balance->used_ns + (now - begins_ns_) * kDefaultShare / holder.share;
+  return used > next.balance->used_ns;
+}
+
+void TurnSchedule::Charge(Member* member, int64_t ns) {
+  member->used_ns += ns;
+  member->had.device_ns += ns;
+  Balance& balance = *member->balance;
+  const int64_t most = virtual_ns_ + kMostDebtNs * kDefaultShare / member->share;
+  balance.used_ns = std::min(balance.used_ns + ns * kDefaultShare / member->share,
+                             std::max(balance.used_ns, most));
+}
+
+void TurnSchedule::Linger(Member* member, int64_t now) {
+  member->lingers = true;
+  member->lingers_since_ns = now;
 }
 
 int64_t TurnSchedule::Decide(int64_t now) {
@@ -95,28 +176,38 @@ int64_t TurnSchedule::Decide(int64_t now) {
 
 int64_t TurnSchedule::DecideWithout(int64_t now) {
   const int active = CountActive(last_sample_ns_);
+  const bool windows = active >= 2 && WantsWindows(last_sample_ns_);
   last_sample_ns_ = now;
-  if (now < no_turns_until_ns_) return std::min(kSleepySampleNs, no_turns_until_ns_ - now);
-  if (active >= 2) {
-    Enter(now);
-    return kCloseLookNs;
+  if (!windows && now < no_turns_until_ns_)
+    return std::min(kSleepySampleNs, no_turns_until_ns_ - now);
+  if (windows || (active >= 2 && settings_.turns)) {
+    Enter(now, windows);
+    return close_look_ns();
   }
   return active == 0 ? kSleepySampleNs : kSampleNs;
 }
 
-void TurnSchedule::Enter(int64_t now) {
+void TurnSchedule::Enter(int64_t now, bool windows) {
   in_turns_ = true;
+  windows_ = windows;
   entered_ns_ = draining_since_ns_ = now;
   draining_all_ = true;
   holder_ = last_holder_ = 0;
   for (auto& [id, member] : members_) member.order = TurnOrder::kWait;
 }
 
+// Nobody keeps a debt or a credit: while nobody else wants the device, all may have it.
 void TurnSchedule::Leave() {
-  in_turns_ = draining_all_ = false;
+  in_turns_ = draining_all_ = windows_ = false;
   holder_ = last_holder_ = 0;
   draining_since_ns_ = 0;
-  for (auto& [id, member] : members_) member.order = TurnOrder::kFree;
+  for (const auto& [name, balance] : balances_)
+    virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
+  for (auto& [name, balance] : balances_) balance.used_ns = virtual_ns_;
+  for (auto& [id, member] : members_) {
+    member.order = TurnOrder::kFree;
+    member.lingers = false;
+  }
 }
 
 void TurnSchedule::GiveWayToLongWork(int64_t now) {
@@ -128,8 +219,15 @@ void TurnSchedule::GiveWayToLongWork(int64_t now) {
   Leave();
 }
 
+bool TurnSchedule::LeavesTurns(int64_t now) {
+  if (now - entered_ns_ < kLeaveNs) return false;
+  const int active = CountActive(now - kLeaveNs);
+  windows_ = active >= 2 && WantsWindows(now - kLeaveNs);
+  return active < 2 || !(windows_ || settings_.turns);
+}
+
 int64_t TurnSchedule::DecideInTurns(int64_t now) {
-  if (CountActive(now - kLeaveNs) < 2 && now - entered_ns_ >= kLeaveNs) {
+  if (LeavesTurns(now)) {
     if (holder_ != 0) EndTurn(now);
     last_sample_ns_ = now;
     Leave();
@@ -139,63 +237,94 @@ int64_t TurnSchedule::DecideInTurns(int64_t now) {
   return holder_ != 0 ? Hold(now) : Hand(now);
 }
 
+int64_t TurnSchedule::drain_look_ns(int64_t now) const {
+  if (!windows_) return close_look_ns();
+  // Of what lasts, so much more is lost at most; on processors a look takes their time.
+  const int64_t part = settings_.is_cpu ? 8 : 32;
+  return std::clamp((now - draining_since_ns_) / part, close_look_ns(), kLongestLookNs);
+}
+
 // What they had given the device before there were turns.
 int64_t TurnSchedule::DrainAll(int64_t now) {
   const bool all_ended = std::none_of(members_.begin(), members_.end(),
                                       [](const auto& one) { return one.second.says.running; });
-  if (all_ended) {
-    draining_all_ = false;
-    return Hand(now);
-  }
   // Without turns each of theirs has waited for a switch to each other.
-  const int64_t limit = 2 * drain_ns() + static_cast<int64_t>(members_.size()) * kSoonNs;
-  if (now - draining_since_ns_ < limit) return kCloseLookNs;
-  GiveWayToLongWork(now);
-  return kSampleNs;
+  const int64_t limit =
+      windows_ ? kFirstDrainNs : 2 * drain_ns() + static_cast<int64_t>(members_.size()) * kSoonNs;
+  if (!all_ended && now - draining_since_ns_ < limit) return drain_look_ns(now);
+  if (!all_ended && !windows_) {
+    GiveWayToLongWork(now);
+    return kSampleNs;
+  }
+  for (auto& [id, member] : members_)
+    if (member.says.running) Linger(&member, now);
+  draining_all_ = false;
+  return Hand(now);
 }
 
 int64_t TurnSchedule::Hold(int64_t now) {
-  const uint64_t next = Next();
-  if (next == 0) return kLookNs;
   Member& member = members_[holder_];
+  // It is not charged for its worker's waking up.
+  begun_ = begun_ || member.says.running || member.says.submitted != submitted_before_ ||
+           now - granted_ns_ >= kLatestBeginNs;
+  if (!begun_) begins_ns_ = now;
+  const uint64_t next = Next();
+  if (next == 0) return look_ns();
+  Member& successor = members_[next];
   const int64_t left = granted_ns_ + settings_.turn_ns - now;
-  if (left <= 0 || IsIdle(member, now)) {
+  const bool idle = IsIdle(member, now);
+  if (idle) member.lost_ns = now;
+  if (idle || (left <= 0 && (!windows_ || IsAheadOf(successor, now)))) {
     EndTurn(now);
     return Hand(now);
   }
-  Member& successor = members_[next];
-  if (left <= kSoonNs && successor.order == TurnOrder::kWait) successor.order = TurnOrder::kSoon;
+  if (left <= 0) return look_ns();
+  const bool spins = !settings_.is_cpu;
+  if (spins && left <= kSoonNs && successor.order == TurnOrder::kWait)
+    successor.order = TurnOrder::kSoon;
   const int64_t until_soon = left > kSoonNs ? left - kSoonNs : left;
-  return std::clamp(until_soon, kCloseLookNs, kLookNs);
+  return std::clamp(until_soon, close_look_ns(), look_ns());
 }
 
 void TurnSchedule::EndTurn(int64_t now) {
   Member& member = members_[holder_];
   member.order = TurnOrder::kWait;
-  member.used_ns += now - granted_ns_;
-  member.balance->used_ns += (now - granted_ns_) * kDefaultShare / member.share;
+  Charge(&member, now - begins_ns_);
+  drain_limit_ns_ = member.lingers ? kNextDrainNs : kLongestDrainNs;
+  member.lingers = false;
   last_holder_ = holder_;
   holder_ = 0;
   draining_since_ns_ = now;
 }
 
+// Of windows: true while what the last holder has submitted is waited for.
+bool TurnSchedule::AwaitsLast(Member* last, int64_t now) {
+  if (last->says.running && now - draining_since_ns_ < drain_limit_ns_) return true;
+  Charge(last, now - draining_since_ns_);
+  if (last->says.running) Linger(last, now);
+  last_holder_ = 0;
+  return false;
+}
+
 int64_t TurnSchedule::Hand(int64_t now) {
   const auto last = members_.find(last_holder_);
-  if (last != members_.end() && last->second.says.running) {
-    if (now - draining_since_ns_ < drain_ns()) return kCloseLookNs;
+  if (last != members_.end() && windows_) {
+    if (AwaitsLast(&last->second, now)) return drain_look_ns(now);
+  } else if (last != members_.end() && last->second.says.running) {
+    if (now - draining_since_ns_ < drain_ns()) return close_look_ns();
     GiveWayToLongWork(now);
     return kSampleNs;
   }
   const uint64_t next = Next();
-  if (next == 0) return kLookNs;
+  if (next == 0) return look_ns();
   Grant(next, now);
-  return kLookNs;
+  return look_ns();
 }
 
 void TurnSchedule::Grant(uint64_t id, int64_t now) {
   for (auto& [other, member] : members_) member.order = TurnOrder::kWait;
   Member& member = members_[id];
-  member.order = TurnOrder::kGo;
+  member.order = windows_ ? TurnOrder::kPaced : TurnOrder::kGo;
   ++member.had.turns;
   Balance& balance = *member.balance;
   virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
@@ -204,7 +333,9 @@ void TurnSchedule::Grant(uint64_t id, int64_t now) {
   member.active_ns = now;
   holder_ = id;
   last_holder_ = 0;
-  granted_ns_ = now;
+  granted_ns_ = begins_ns_ = now;
+  begun_ = false;
+  submitted_before_ = member.says.submitted;
 }
 
 }  // namespace sluice::broker

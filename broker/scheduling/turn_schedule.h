@@ -18,6 +18,13 @@
 //
 // A worker whose commands wait for somebody else's has nothing to do: it says so itself.
 //
+// *Windows* are turns by which accounts' shares hold, for work of any length (Settings::shares). What
+// an account is charged is the time from the grant until all that was submitted in it has ended, so
+// that a long kernel is paid for, and the window goes on while its account still has had least. A
+// worker has little work ahead of the device meanwhile (TurnOrder::kPaced). Long work ends no windows:
+// it is waited for, kLongestDrainNs at most. What lasts longer goes on beside the others, and is
+// charged half of that time. An account's debt and its credit are bounded.
+//
 // Owner: TurnGiver. Thread-compatible; no clock, no I/O: times are the caller's, in nanoseconds.
 #pragma once
 
@@ -41,6 +48,12 @@ class TurnSchedule {
   struct Settings {
     int64_t turn_ns = 2'000'000;
     int64_t grace_ns = 150'000;
+    bool turns = true;  // For the sum's sake: a switch is dear.
+    // For shares' sake: never, between accounts that differ in share or sessions, between any two.
+    enum class Shares { kNever, kUneven, kAlways };
+    Shares shares = Shares::kNever;
+    // The device is the processors on which this runs: no looking without sleep.
+    bool is_cpu = false;
   };
   // What one worker says, read once.
   struct Says {
@@ -48,7 +61,7 @@ class TurnSchedule {
     bool running = false;
     bool waiting = false;
   };
-  enum class State { kNoTurns, kTurns, kLongWork };
+  enum class State { kNoTurns, kTurns, kLongWork, kWindows };
 
   // How often to look: for a second one at work, the same when all sleep, and in turns.
   static constexpr int64_t kSampleNs = 10'000'000;
@@ -62,9 +75,18 @@ class TurnSchedule {
   static constexpr int64_t kFirstPauseNs = 200'000'000;
   static constexpr int64_t kLongestPauseNs = 5'000'000'000;
   static constexpr int64_t kGoodNs = 1'000'000'000;  // Turns that last so long end the doubling.
+  // Of windows: what was there before them, and what was submitted in one.
+  static constexpr int64_t kFirstDrainNs = 20'000'000;
+  static constexpr int64_t kLongestDrainNs = 1'000'000'000;
+  static constexpr int64_t kNextDrainNs = 100'000'000;   // Of one that has lasted longer before.
+  static constexpr int64_t kMostDebtNs = 1'000'000'000;  // Of an account's own time.
+  // Of one that was not idle: as much as a kernel of 20 ms puts it ahead of one with a tenth.
+  static constexpr int64_t kMostCreditNs = 200'000'000;
+  static constexpr int64_t kLatestBeginNs = 1'000'000;
 
   explicit TurnSchedule(const Settings& settings) : settings_(settings) {}
   void Configure(const Settings& settings) { settings_ = settings; }
+  const Settings& settings() const { return settings_; }
 
   void Remove(uint64_t id);
   // Adds it if it is new.
@@ -79,6 +101,7 @@ class TurnSchedule {
   struct Had {
     uint64_t turns = 0;
     int64_t waited_ns = 0;  // For them.
+    int64_t device_ns = 0;  // What it was charged.
   };
   Had HadBy(uint64_t id) const;
 
@@ -87,6 +110,7 @@ class TurnSchedule {
   struct Balance {
     int64_t used_ns = 0;
     int64_t virtual_ns = 0;  // As virtual_ns_, of its members.
+    int64_t active_ns = 0;   // When one of them last was seen to do something.
     size_t members = 0;
   };
   struct Member {
@@ -97,10 +121,17 @@ class TurnSchedule {
     int64_t active_ns = 0;  // When it last was seen to do something.
     int64_t used_ns = 0;    // Of the device's time.
     int64_t waits_since_ns = 0;
+    int64_t grace_ns = 0;  // Of windows: how long it may have nothing to do; at least the setting.
+    int64_t lost_ns = 0;   // When it lost its last, for that; 0: it has come back.
+    // Its window is over, and what it has submitted in it is not: since then, of what was charged.
+    bool lingers = false;
+    int64_t lingers_since_ns = 0;
     Had had;
     wire::TurnOrder order = wire::TurnOrder::kFree;
   };
 
+  void NoteReturn(Member* member, int64_t now) const;
+  int64_t GraceOf(const Member& member) const;
   void Join(uint64_t id, const TurnPayer& payer, Member* member);
   int64_t DecideWithout(int64_t now);
   int64_t DecideInTurns(int64_t now);
@@ -108,13 +139,22 @@ class TurnSchedule {
   int64_t Hold(int64_t now);
   int64_t Hand(int64_t now);
   int CountActive(int64_t since) const;
+  bool WantsWindows(int64_t since) const;
+  bool LeavesTurns(int64_t now);
   uint64_t Next() const;  // 0: nobody waits.
   bool IsIdle(const Member& member, int64_t now) const;
-  void Enter(int64_t now);
+  bool IsAheadOf(const Member& next, int64_t now) const;
+  void Enter(int64_t now, bool windows);
   void Leave();
   void GiveWayToLongWork(int64_t now);
   void Grant(uint64_t id, int64_t now);
   void EndTurn(int64_t now);
+  bool AwaitsLast(Member* last, int64_t now);
+  void Charge(Member* member, int64_t ns);
+  void Linger(Member* member, int64_t now);
+  int64_t look_ns() const { return settings_.is_cpu ? 2 * kLookNs : kLookNs; }
+  int64_t close_look_ns() const { return settings_.is_cpu ? kLookNs / 2 : kCloseLookNs; }
+  int64_t drain_look_ns(int64_t now) const;
   int64_t drain_ns() const {
     return settings_.turn_ns / 2 > kLeastDrainNs ? settings_.turn_ns / 2 : kLeastDrainNs;
   }
@@ -127,8 +167,13 @@ class TurnSchedule {
   uint64_t holder_ = 0;       // 0: nobody,
   uint64_t last_holder_ = 0;  // or it has been told to wait, since then, and may have work there.
   int64_t granted_ns_ = 0;
+  int64_t begins_ns_ = 0;  // From when on the holder is charged,
+  bool begun_ = false;     // and it has submitted something since.
+  uint32_t submitted_before_ = 0;
   int64_t draining_since_ns_ = 0;  // 0: it is not awaited.
+  int64_t drain_limit_ns_ = kLongestDrainNs;
   bool draining_all_ = false;
+  bool windows_ = false;    // The turns are windows.
   int64_t virtual_ns_ = 0;  // What accounts have had that have had least, as SFQ's virtual time.
   int64_t entered_ns_ = 0;
   int64_t no_turns_until_ns_ = 0;

@@ -190,8 +190,11 @@ absl::Status AttachTurns(WorkerOptions::Turns turns, Session& session) {
                    os::SharedMapping::Map(orders_fd.get(), wire::kTurnPageBytes, false));
   ASSIGN_OR_RETURN(os::SharedMapping words,
                    os::SharedMapping::Map(words_fd.get(), wire::kTurnPageBytes, true));
-  session.turns().Attach(std::move(orders), std::move(words),
-                         turns == WorkerOptions::Turns::kEverywhere);
+  const TurnGate::Pays pays =
+      turns == WorkerOptions::Turns::kEverywhere  ? TurnGate::Pays::kEverywhere
+      : turns == WorkerOptions::Turns::kWherePaid ? TurnGate::Pays::kWhereDear
+                                                  : TurnGate::Pays::kNowhere;
+  session.turns().Attach(std::move(orders), std::move(words), pays);
   session.completions().set_running(session.turns().running());
   return absl::OkStatus();
 }

@@ -55,8 +55,10 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
     return ParseFlag(value, &options->confine_files);
   } else if (name == "--turns") {
     using Turns = WorkerOptions::Turns;
-    options->turns = value == "on" ? Turns::kEverywhere : Turns::kWherePaid;
-    return value == "on" || value == "auto";
+    options->turns = value == "on"    ? Turns::kEverywhere
+                     : value == "off" ? Turns::kNowhere
+                                      : Turns::kWherePaid;
+    return value == "on" || value == "auto" || value == "off";
   } else if (name == "--executable") {
     options->executable.push_back(value);
   } else if (name == "--system-calls") {

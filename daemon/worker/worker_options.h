@@ -16,7 +16,8 @@ struct WorkerOptions {
   bool probe = false;
   int snapshot_fd = -1;
   bool confine_files = true;
-  enum class Turns { kNone, kWherePaid, kEverywhere };  // kNone: the broker gives no pages.
+  // kNone: the broker gives no pages. kNowhere: for shares alone.
+  enum class Turns { kNone, kNowhere, kWherePaid, kEverywhere };
   Turns turns = Turns::kNone;
   std::vector<std::string> executable;  // Besides what compilers run.
   os::CallRule system_calls = os::CallRule::kListed;

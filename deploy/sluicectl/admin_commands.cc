@@ -221,11 +221,51 @@ std::string TurnsOf(const v1::SessionEntry& entry) {
   return absl::StrCat(entry.turns(), how, ", ", entry.turns_had(), " had");
 }
 
+// Beside the others' at its device, and whether it holds: "100", "25 (on, had 1.2 s)".
+std::string ShareOf(const v1::SessionEntry& entry) {
+  const std::string share = entry.share() == 0 ? "-" : absl::StrCat(entry.share());
+  if (entry.shares() != "on" && entry.device_time_us() == 0) return share;
+  return absl::StrFormat("%s (%s, had %.1f s)", share, entry.shares() == "on" ? "on" : "off",
+                         static_cast<double>(entry.device_time_us()) / 1e6);
+}
+
 // The column that holds all of them: identities are as wide as a SID on Windows.
 template <class Entries, class Text>
 int Width(const Entries& entries, size_t least, Text text) {
   for (const auto& entry : entries) least = std::max(least, ShownText(text(entry)).size());
   return static_cast<int>(least);
+}
+
+Json SessionJson(const v1::SessionEntry& entry) {
+  return {{"session", HexId(entry.session_id())},
+          {"identity", entry.identity()},
+          {"tenant", entry.tenant()},
+          {"domain", entry.domain()},
+          {"share", entry.share()},
+          {"process", entry.process_name()},
+          {"client_pid", entry.client_pid()},
+          {"worker_pid", entry.worker_pid()},
+          {"age_seconds", entry.age_seconds()},
+          {"ending", entry.ending()},
+          {"memory_bytes", entry.memory_bytes()},
+          {"objects", entry.object_count()},
+          {"commands", entry.commands_executed()},
+          {"contexts", entry.context_count()},
+          {"shared_by",
+           {{"import", entry.imported_objects()},
+            {"shadow", entry.shadowed_objects()},
+            {"staging", entry.staged_objects()}}},
+          {"shadows_ordered_by",
+           {{"semaphores", entry.shadows_by_semaphores()},
+            {"keyed mutex", entry.shadows_by_keyed_mutex()},
+            {"host", ShadowsByHost(entry)}}},
+          {"turns",
+           {{"state", entry.turns()},
+            {"cooperative", TurnsAreCooperative(entry)},
+            {"had", entry.turns_had()},
+            {"waited_us", entry.turns_waited_us()}}},
+          {"shares", {{"state", entry.shares()}, {"device_us", entry.device_time_us()}}},
+          {"device", entry.device_name()}};
 }
 
 int SessionsCommand(const CommonFlags& flags) {
@@ -236,50 +276,24 @@ int SessionsCommand(const CommonFlags& flags) {
     const int tenant = Width(reply.sessions(), 12, [](auto& entry) { return entry.tenant(); });
     const int name = Width(reply.sessions(), 18, [](auto& entry) { return entry.process_name(); });
     const int turns = Width(reply.sessions(), 10, &TurnsOf);
+    const int share = Width(reply.sessions(), 5, &ShareOf);
     if (!flags.json) {
-      Print(absl::StrFormat("%-16s  %-*s %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %s\n",
-                            "SESSION", identity, "IDENTITY", tenant, "TENANT", name, "PROCESS",
-                            "CLIENT", "WORKER", "AGE", "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY",
-                            turns, "TURNS", "DEVICE"));
+      Print(absl::StrFormat(
+          "%-16s  %-*s %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %-*s %s\n", "SESSION",
+          identity, "IDENTITY", tenant, "TENANT", name, "PROCESS", "CLIENT", "WORKER", "AGE",
+          "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", turns, "TURNS", share, "SHARE", "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
-      list.push_back({{"session", HexId(entry.session_id())},
-                      {"identity", entry.identity()},
-                      {"tenant", entry.tenant()},
-                      {"domain", entry.domain()},
-                      {"share", entry.share()},
-                      {"process", entry.process_name()},
-                      {"client_pid", entry.client_pid()},
-                      {"worker_pid", entry.worker_pid()},
-                      {"age_seconds", entry.age_seconds()},
-                      {"ending", entry.ending()},
-                      {"memory_bytes", entry.memory_bytes()},
-                      {"objects", entry.object_count()},
-                      {"commands", entry.commands_executed()},
-                      {"contexts", entry.context_count()},
-                      {"shared_by",
-                       {{"import", entry.imported_objects()},
-                        {"shadow", entry.shadowed_objects()},
-                        {"staging", entry.staged_objects()}}},
-                      {"shadows_ordered_by",
-                       {{"semaphores", entry.shadows_by_semaphores()},
-                        {"keyed mutex", entry.shadows_by_keyed_mutex()},
-                        {"host", ShadowsByHost(entry)}}},
-                      {"turns",
-                       {{"state", entry.turns()},
-                        {"cooperative", TurnsAreCooperative(entry)},
-                        {"had", entry.turns_had()},
-                        {"waited_us", entry.turns_waited_us()}}},
-                      {"device", entry.device_name()}});
+      list.push_back(SessionJson(entry));
       if (flags.json) continue;
-      Print(absl::StrFormat("%-16s  %-*s %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %s%s\n",
-                            HexId(entry.session_id()), identity, ShownText(entry.identity()),
-                            tenant, ShownText(entry.tenant()), name,
-                            ShownText(entry.process_name()), entry.client_pid(), entry.worker_pid(),
-                            Duration(entry.age_seconds()), entry.commands_executed(),
-                            Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry), turns,
-                            ShownText(TurnsOf(entry)), ShownText(entry.device_name()),
-                            entry.ending() ? " (ending)" : ""));
+      Print(absl::StrFormat(
+          "%-16s  %-*s %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %-*s %s%s\n",
+          HexId(entry.session_id()), identity, ShownText(entry.identity()), tenant,
+          ShownText(entry.tenant()), name, ShownText(entry.process_name()), entry.client_pid(),
+          entry.worker_pid(), Duration(entry.age_seconds()), entry.commands_executed(),
+          Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry), turns,
+          ShownText(TurnsOf(entry)), share, ShareOf(entry), ShownText(entry.device_name()),
+          entry.ending() ? " (ending)" : ""));
     }
     if (flags.json) PrintJson({{"sessions", list}});
   };

@@ -384,6 +384,10 @@ std::string WorkerGroups::Advice() const {
   return "";
 }
 
+bool WorkerGroups::DividesProcessors() const {
+  return !state_->top.empty() && state_->controllers.contains("cpu");
+}
+
 absl::StatusOr<os::UniqueFd> WorkerGroups::Add(uint64_t session, const Account& account,
                                                uint64_t device_bytes) {
   State& state = *state_;

@@ -20,6 +20,8 @@ std::string WorkerGroups::Describe() const { return "none: Windows has none"; }
 
 std::string WorkerGroups::Advice() const { return ""; }
 
+bool WorkerGroups::DividesProcessors() const { return false; }
+
 absl::StatusOr<os::UniqueFd> WorkerGroups::Add(uint64_t, const Account&, uint64_t) {
   return os::UniqueFd();
 }

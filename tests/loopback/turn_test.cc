@@ -12,24 +12,25 @@ namespace sluice::worker {
 namespace {
 
 using wire::TurnOrder;
+using Pays = TurnGate::Pays;
 
 constexpr int64_t kHourNs = 3600LL * 1'000'000'000;
 constexpr char kLaunch[] = "clEnqueueNDRangeKernel";
 
 class TurnLoopbackTest : public LoopbackTest {
  protected:
-  void Prepare(cl_uint gpu_vendor_id, bool everywhere) {
+  void Prepare(cl_uint gpu_vendor_id, Pays pays) {
     client_.reset();
     Start({}, gpu_vendor_id);
     Session& session = client_->session();
-    session.TurnsForTesting().AttachForTesting(&orders_, &words_, everywhere);
+    session.TurnsForTesting().AttachForTesting(&orders_, &words_, pays);
     session.completions().set_running(session.TurnsForTesting().running());
     context_ = MakeContext();
     queue_ = MakeQueue(context_);
     kernel_ = MakeKernel(MakeProgram(context_));
     client_->Sync();
   }
-  void SetUp() override { Prepare(0, true); }
+  void SetUp() override { Prepare(0, Pays::kEverywhere); }
   void TearDown() override {
     Order(TurnOrder::kFree);
     client_.reset();
@@ -48,6 +49,16 @@ class TurnLoopbackTest : public LoopbackTest {
     body.mutable_range()->add_global(1);
     client_->Send(command);
     return event;
+  }
+  // Nobody asks for its end.
+  void LaunchUnasked() {
+    pb::Command command;
+    pb::EnqueueNdRangeKernel& body = *command.mutable_enqueue_nd_range_kernel();
+    On(body.mutable_on(), queue_);
+    body.mutable_on()->set_event_id(0);
+    body.set_kernel_id(kernel_);
+    body.mutable_range()->add_global(1);
+    client_->Send(command);
   }
   void WaitUntilHeld() {
     client_->WaitUntil([this] { return words_.waiting == 1; });
@@ -82,7 +93,7 @@ TEST_F(TurnLoopbackTest, WaitsForItsTurn) {
 // What was given to the driver in the turn before goes on and is told, in every way of looking.
 TEST_F(TurnLoopbackTest, WhatIsUnderWayEndsWhileTheNextWaits) {
   for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {
-    Prepare(vendor, true);
+    Prepare(vendor, Pays::kEverywhere);
     fake_->HoldCommands();
     const uint64_t first = Launch(queue_);
     client_->WaitUntil([this] { return words_.running == 1; });
@@ -101,13 +112,7 @@ TEST_F(TurnLoopbackTest, WhatIsUnderWayEndsWhileTheNextWaits) {
 // A turn's end waits for what nobody has asked an event of, too.
 TEST_F(TurnLoopbackTest, WhatNobodyWaitsForIsCountedWhenTheTurnIsOver) {
   fake_->HoldCommands();
-  pb::Command command;
-  pb::EnqueueNdRangeKernel& body = *command.mutable_enqueue_nd_range_kernel();
-  On(body.mutable_on(), queue_);
-  body.mutable_on()->set_event_id(0);
-  body.set_kernel_id(kernel_);
-  body.mutable_range()->add_global(1);
-  client_->Send(command);
+  LaunchUnasked();
   client_->Sync();
   EXPECT_EQ(words_.running.load(), 0u);
   Order(TurnOrder::kWait);
@@ -160,13 +165,134 @@ TEST_F(TurnLoopbackTest, WithoutASignOfLifeNobodyWaits) {
 
 TEST_F(TurnLoopbackTest, OnlyWhereASwitchIsDear) {
   words_.device = 0;
-  Prepare(0, false);
+  Prepare(0, Pays::kWhereDear);
   EXPECT_EQ(words_.device.load(), 0u);
-  Order(TurnOrder::kWait);
-  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
-  Order(TurnOrder::kFree);
-  Prepare(kNvidia, false);
+  EXPECT_NE(words_.share_device.load(), 0u);
+  Prepare(kNvidia, Pays::kWhereDear);
   EXPECT_NE(words_.device.load(), 0u);
+  EXPECT_EQ(words_.share_device.load(), 0u);
+  Prepare(kNvidia, Pays::kNowhere);
+  EXPECT_EQ(words_.device.load(), 0u);
+  EXPECT_NE(words_.share_device.load(), 0u);
+}
+
+TEST_F(TurnLoopbackTest, ADeviceOfTurnsGoesBeforeOneOfShares) {
+  words_.device = 0;
+  Prepare(kNvidia, Pays::kWhereDear);  // Its context is of the GPU.
+  const uint64_t gpu = words_.device;
+  client_.reset();
+  words_.device = words_.share_device = 0;
+  Start({}, kNvidia);
+  client_->session().TurnsForTesting().AttachForTesting(&orders_, &words_, Pays::kWhereDear);
+  MakeContext(kCpu);
+  client_->Sync();
+  EXPECT_NE(words_.share_device.load(), 0u);
+  EXPECT_EQ(words_.is_cpu.load(), 1u);
+  MakeContext(kGpu);
+  client_->Sync();
+  EXPECT_EQ(words_.device.load(), gpu);
+  EXPECT_EQ(words_.share_device.load(), 0u);
+  EXPECT_EQ(words_.is_cpu.load(), 0u);
+  MakeContext(kCpu);
+  client_->Sync();
+  EXPECT_EQ(words_.device.load(), gpu);
+}
+
+class PacedLoopbackTest : public TurnLoopbackTest {
+ protected:
+  void SetUp() override {
+    TurnLoopbackTest::SetUp();
+    orders_.credit_ns = 1'000'000;
+    Order(TurnOrder::kPaced);
+  }
+  // A command is held back by its own work: it waits for its turn before, and again after. It would
+  // not, had it gone meanwhile.
+  void ExpectHeld() {
+    Order(TurnOrder::kWait);
+    WaitUntilHeld();
+    Order(TurnOrder::kPaced);
+    client_->WaitUntil([this] { return words_.waiting == 0; });
+    Order(TurnOrder::kWait);
+    WaitUntilHeld();
+    Order(TurnOrder::kPaced);
+  }
+};
+
+TEST_F(PacedLoopbackTest, WhatIsNotKnownToBeShortIsWaitedFor) {
+  for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {
+    Order(TurnOrder::kFree);
+    Prepare(vendor, Pays::kEverywhere);
+    Order(TurnOrder::kPaced);
+    fake_->HoldCommands();
+    const uint64_t first = Launch(queue_);
+    client_->WaitUntil([this] { return words_.running == 1; });
+    const uint64_t second = Launch(queue_);
+    ExpectHeld();
+    EXPECT_EQ(fake_->Count(kLaunch), 1u);
+    fake_->ReleaseCommands();
+    EXPECT_EQ(Completed(first).status(), CL_COMPLETE);
+    EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
+    client_->WaitUntil([this] { return words_.running == 0; });
+  }
+}
+
+TEST_F(PacedLoopbackTest, ManyShortOnesGoAhead) {
+  orders_.credit_ns = kHourNs;
+  EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
+  client_->WaitUntil([this] { return words_.running == 0; });
+  fake_->HoldCommands();
+  for (int i = 0; i < 10; ++i) Launch(queue_);
+  client_->WaitUntil([this] { return words_.running == 10; });
+  fake_->ReleaseCommands();
+  client_->WaitUntil([this] { return words_.running == 0; });
+}
+
+// The window's end waits for it, and its account pays.
+TEST_F(PacedLoopbackTest, WhatNobodyAsksAboutIsCounted) {
+  fake_->HoldCommands();
+  LaunchUnasked();
+  client_->WaitUntil([this] { return words_.running == 1; });
+  LaunchUnasked();
+  ExpectHeld();
+  fake_->ReleaseCommands();
+  client_->Sync();
+  client_->WaitUntil([this] { return fake_->Count(kLaunch) == 2 && words_.running == 0; });
+}
+
+// What is under way may wait for what is held back, as a kernel that looks at shared memory does.
+TEST_F(PacedLoopbackTest, WithoutAnyProgressTheNextGoesAllTheSame) {
+  fake_->HoldCommands();
+  Launch(queue_);
+  const int64_t began = wire::MonotonicNs();
+  Launch(queue_);
+  client_->WaitUntil([this] { return fake_->Count(kLaunch) == 2; });
+  EXPECT_GT(wire::MonotonicNs() - began, 900'000'000);
+  fake_->ReleaseCommands();
+  client_->WaitUntil([this] { return words_.running == 0; });
+}
+
+TEST_F(PacedLoopbackTest, WithoutASignOfLifeNobodyIsPaced) {
+  Order(TurnOrder::kPaced, 0);
+  fake_->HoldCommands();
+  Launch(queue_);
+  Launch(queue_);
+  client_->WaitUntil([this] { return words_.running == 2; });
+  fake_->ReleaseCommands();
+  client_->WaitUntil([this] { return words_.running == 0; });
+}
+
+TEST_F(PacedLoopbackTest, WhatWaitsForSomebodyElseIsNotHeldBack) {
+  fake_->HoldCommands();
+  Launch(queue_);
+  client_->WaitUntil([this] { return words_.running == 1; });
+  const uint64_t user = MakeUserEvent(context_);
+  const uint64_t waits = Launch(MakeQueue(context_), {user});
+  client_->Sync();
+  EXPECT_EQ(fake_->Count(kLaunch), 2u);
+  EXPECT_EQ(words_.running.load(), 1u);
+  SetUserEvent(user, CL_COMPLETE);
+  fake_->ReleaseCommands();
+  EXPECT_EQ(Completed(waits).status(), CL_COMPLETE);
 }
 
 }  // namespace

@@ -2,34 +2,60 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns between sessions of one device, with turns = "on" also for a CPU: programs beside each other end with right
 results, whatever happens to the broker or to one of the workers, and one that waits for somebody holds nobody up.
+With `shares`: the same where it is two accounts of different shares that take turns, for their shares' sake.
 
-Usage: turns.py
+Usage: turns.py [shares]
 """
 import json
 import os
 import signal
 import subprocess
+import sys
 
 import harness
 
-ON = 'max_sessions = 256\n[scheduling]\nturns = "on"'
-OFF = 'max_sessions = 256\n[scheduling]\nturns = "off"'
+SHARES = sys.argv[1:] == ["shares"]
+if sys.argv[1:] and not SHARES:
+    sys.exit(__doc__)
+LIMITS = "max_sessions = 256"
+OTHER = 'turns = "off"\n[[listener]]\ntenant = "other"\nmode = "0666"\nshare = 300'
+TURNS_ON, TURNS_OFF = 'turns = "on"\nshares = "off"', 'turns = "off"'
+ON = f'{LIMITS}\n[scheduling]\n{OTHER if SHARES else TURNS_ON}'
+OFF = f'{LIMITS}\n[scheduling]\nshares = "off"\n{OTHER if SHARES else TURNS_OFF}'
 # Seconds of programs that are to be seen taking turns: on a loaded machine that takes some.
 LONG = 12
-report = harness.Report("turns")
+report = harness.Report("turns for shares" if SHARES else "turns")
+
+
+class Other:
+    """The environment of another account's programs, where it is accounts that take turns."""
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+
+    def environment(self):
+        socket = self.daemon.directory / "sluice-tenants/other/broker.sock"
+        harness.wait_until(lambda: harness.takes_clients(socket), 10)
+        return dict(self.daemon.environment(), SLUICE_ENDPOINT=f"unix:{socket}")
 
 
 class Tenants:
-    """tests/bench/tenants under a daemon: it checks its own results."""
+    """tests/bench/tenants under a daemon: it checks its own results. One is of the user's account, the others of another
+    where it is accounts that take turns."""
 
     def __init__(self, daemon, count, seconds):
-        self.process = subprocess.Popen([str(harness.built("tenants")), str(count), str(seconds)], env=daemon.environment(),
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        split = [(daemon, 1), (Other(daemon), count - 1)] if SHARES and count > 1 else [(daemon, count)]
+        self.processes = [subprocess.Popen([str(harness.built("tenants")), str(number), str(seconds)], text=True,
+                                           env=of.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                          for of, number in split]
 
     def end(self):
         """(exit code, what it measured or said)"""
-        output, errors = self.process.communicate(timeout=120)
-        return self.process.returncode, json.loads(output) if self.process.returncode == 0 else errors
+        told = [process.communicate(timeout=120) for process in self.processes]
+        code = max((process.returncode for process in self.processes), key=abs)
+        if code != 0:
+            return code, "".join(errors for output, errors in told)
+        return code, max((json.loads(output) for output, errors in told), key=lambda one: one["max_us"])
 
 
 def sessions(daemon):
@@ -48,6 +74,14 @@ def see(daemon, count, wanted):
     return harness.wait_until(seen, 20, 0.05)
 
 
+def see_shares(daemon, wanted):
+    """True once every session's state of shares is so."""
+    def seen():
+        see_shares.last = [entry["shares"] for entry in sessions(daemon)]
+        return see_shares.last and all(wanted(shares) for shares in see_shares.last)
+    return harness.wait_until(seen, 20, 0.02)
+
+
 def side_by_side():
     with harness.Daemon("ring", ON) as daemon:
         alone = Tenants(daemon, 1, 1)
@@ -63,7 +97,35 @@ def side_by_side():
         report.check(see(daemon, 2, lambda turns: turns == {"state": "off: by the configuration", "cooperative": False,
                                                  "had": 0, "waited_us": 0}),
                      "none where they are off", see.last)
+        report.check(see_shares(daemon, lambda shares: shares == {"state": "off: by the configuration", "device_us": 0}),
+                     "nor shares", see_shares.last)
         report.check(both.end()[0] == 0, "they end there too")
+
+
+def accounts():
+    """The sessions of one account share nothing out; beside another's they pay for their time."""
+    with harness.Daemon("ring", ON) as daemon:
+        one = [Tenants(daemon, 1, 4), Tenants(daemon, 1, 4)]
+        report.check(see(daemon, 2, lambda turns: turns["state"] == "off: by the configuration") and
+                     see_shares(daemon, lambda shares: shares["state"].startswith("off: no two accounts")),
+                     "two sessions of one account have no shares", see_shares.last)
+        report.check([tenants.end()[0] for tenants in one] == [0, 0], "they end")
+        two = Tenants(daemon, 2, LONG)
+        report.check(see_shares(daemon, lambda shares: shares["state"] == "on" and shares["device_us"] > 0),
+                     "two accounts have, and are charged", see_shares.last)
+        command = [str(harness.built("sluicectl")), "sessions", "--endpoint", f"unix:{daemon.admin_socket}"]
+        text = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
+        report.check("300 (on, had " in text and "100 (on, had " in text, "sluicectl shows it", text)
+        def charged():
+            return {entry["share"]: entry["shares"]["device_us"] for entry in sessions(daemon)}
+        before = charged()
+        harness.wait_until(lambda: sum(charged().values()) > sum(before.values()) + 3e6, LONG - 2, 0.1)
+        few, most = ((charged().get(share, 0) - before.get(share, 0)) / 1e6 for share in (100, 300))
+        # Each waits for its own launches: on a loaded machine it does not want the device at all times.
+        report.check(few + most > 3 and 0.65 < most / (few + most) < 0.78, "three quarters and one, as their shares are",
+                     f"{most:.2f} and {few:.2f} s")
+        code, told = two.end()
+        report.check(code == 0 and told["max_us"] < 2e6, "none of them is kept waiting", told)
 
 
 def stuck():
@@ -72,8 +134,8 @@ def stuck():
         waiting = harness.Application(daemon, "stuck")
         report.check(waiting.wait_for("READY", 60), "a program waits for its user event", waiting.output)
         beside = Tenants(daemon, 1, 2)
-        report.check(see(daemon, 2, lambda turns: turns["state"] == "off: no two are at work"),
-                     "it wants no turn meanwhile", see.last)
+        idle = "off: by the configuration" if SHARES else "off: no two are at work"
+        report.check(see(daemon, 2, lambda turns: turns["state"] == idle), "it wants no turn meanwhile", see.last)
         report.check(beside.end()[0] == 0, "another works beside it")
         busy = Tenants(daemon, 2, LONG)
         report.check(see(daemon, 2, lambda turns: turns["had"] > 0), "two more take turns", see.last)
@@ -90,7 +152,7 @@ def shared_resource():
         producer = harness.Application(daemon, "gl_frames", "30", "64", "64")
         report.check(producer.wait_for("ack ", 30), "a program makes frames", producer.output)
         words = dict(line.split() for line in producer.output.splitlines() if line.startswith(("frames ", "ack ")))
-        consumer = harness.Application(daemon, "cl_frames", "30", words.get("frames", ""), words.get("ack", ""))
+        consumer = harness.Application(Other(daemon) if SHARES else daemon, "cl_frames", "30", words.get("frames", ""), words.get("ack", ""))
         code = consumer.end(60)
         report.check(code == 0, "another takes them in OpenCL, beside the two", f"{consumer.output}{consumer.errors}")
         code = producer.end(60)
@@ -125,6 +187,8 @@ def worker_dies():
 
 
 side_by_side()
+if SHARES:
+    accounts()
 stuck()
 shared_resource()
 broker_signal(signal.SIGKILL, "SIGKILL")

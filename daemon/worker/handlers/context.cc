@@ -156,7 +156,7 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   bool images_of_imports = true;
   for (const auto& device : context->devices) {
     if (device->quirks.calls_back_late) session.completions().set_polls();
-    session.turns().Use(device->key, device->quirks.switches_slowly);
+    session.turns().Use(device->key, device->quirks.switches_slowly, device->is_cpu);
     overtakes |= device->quirks.overtakes;
     images_of_imports &= !device->quirks.fails_images_of_imports;
   }

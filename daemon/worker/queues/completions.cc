@@ -225,7 +225,7 @@ void Completions::Watch(const PendingRef& pending, cl_event event) {
     } else {
       pending->drivers = pending;
     }
-    CountRunningLocked(*pending, 1);
+    if (CountsLocked(*pending)) running_->Begin();
     pending->previous = last_;
     (last_ == nullptr ? first_ : last_->next) = pending.get();
     last_ = pending.get();
@@ -257,14 +257,12 @@ void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) 
   owner->OnEnded(ref, kNotRead);
 }
 
-void Completions::CountRunningLocked(const Pending& pending, uint32_t change) {
-  if (!pending.order.can_run || running_word_ == nullptr) return;
-  running_ += change;
-  running_word_->store(running_, std::memory_order_relaxed);
+bool Completions::CountsLocked(const Pending& pending) const {
+  return pending.order.can_run && running_ != nullptr;
 }
 
 void Completions::UnlinkLocked(Pending* pending) {
-  CountRunningLocked(*pending, -1U);
+  if (CountsLocked(*pending)) running_->End();
   if (poll_next_ == pending) poll_next_ = pending->next;
   if (pending->polled) --polled_count_;
   (pending->previous == nullptr ? first_ : pending->previous->next) = pending->next;

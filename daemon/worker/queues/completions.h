@@ -32,6 +32,7 @@
 #include "broker/os/thread_checker.h"
 #include "daemon/worker/cl_handle.h"
 #include "daemon/worker/queues/in_flight.h"
+#include "daemon/worker/queues/running_count.h"
 #include "proto/frame.h"
 
 namespace sluice::v1 {
@@ -89,7 +90,7 @@ class Completions {
   static LaneRef MakeLane(bool in_order);
 
   // The counter of those that can run. Before the first command; outlives this.
-  void set_running(std::atomic<uint32_t>* running) { running_word_ = running; }
+  void set_running(RunningCount* running) { running_ = running; }
 
   // From now on events are looked after by Poll.
   void set_polls() { polls_.store(true, std::memory_order_relaxed); }
@@ -130,8 +131,7 @@ class Completions {
 
   static void CL_CALLBACK OnDriverCallback(cl_event event, cl_int status, void* pending);
   void Watch(const PendingRef& pending, cl_event event);
-  void CountRunningLocked(const Pending& pending, uint32_t change)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool CountsLocked(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Something was failed just now: what reads as complete may fail yet.
@@ -162,8 +162,7 @@ class Completions {
   Pending* first_ ABSL_GUARDED_BY(mu_) = nullptr;  // All that have not ended, doubly linked,
   Pending* last_ ABSL_GUARDED_BY(mu_) = nullptr;   // oldest first.
   std::deque<std::shared_ptr<void>> left_behind_ ABSL_GUARDED_BY(mu_);  // Of failed commands.
-  uint32_t running_ ABSL_GUARDED_BY(mu_) = 0;  // Also in *running_word_, if there is one.
-  std::atomic<uint32_t>* running_word_ = nullptr;
+  RunningCount* running_ = nullptr;                                     // Changed with mu_ held.
   os::ThreadChecker poller_;
   size_t polled_count_ ABSL_GUARDED_BY(mu_) = 0;
   Pending* poll_next_ ABSL_GUARDED_BY(mu_) =

@@ -103,7 +103,8 @@ cl_int Enqueuer::WaitForDefinedMemory() {
 }
 
 void Enqueuer::CountUnwatched(Session& session, QueueObject* queue) {
-  if (!queue->CanRun(/*after_all=*/true)) return;
+  if (!queue->uncounted || !queue->CanRun(/*after_all=*/true)) return;
+  queue->uncounted = false;
   UniqueCl<cl_event> last;
   if (queue->LastEvent(session, &last) != CL_SUCCESS || !last) return;
   CompletionOrder order = {queue->lane, /*after_all=*/true};
@@ -129,7 +130,7 @@ void Enqueuer::TakeTurn() {
       return completions.polls() && completions.Poll().any_left;
     };
     meanwhile.wake_client = [this] { session_.replies().WakeWaiter(); };
-    turns.Wait(meanwhile);
+    counted_ = turns.Wait(meanwhile);
   }
   turns.NoteSubmitted();
 }
@@ -174,12 +175,13 @@ void Enqueuer::WaitForTheEnded() {
 }
 
 bool Enqueuer::NeedsEvent(const Carried* carried) {
-  if (event_id_ != 0 || !waits_.empty() || replaces_zeros_of_ != nullptr) return true;
+  if (event_id_ != 0 || !waits_.empty() || replaces_zeros_of_ != nullptr || counted_) return true;
   return !queue_->MayLeaveUnmarked(carried != nullptr) || !session_.more_follows();
 }
 
 HandlerResult Enqueuer::LeaveUnmarked(std::unique_ptr<Carried> carried) {
   session_.Touch(queue_);
+  queue_->uncounted |= can_run_;
   queue_->in_flight->AcceptUntracked();
   queue_->LeaveUnmarked(std::move(carried));
   return CL_SUCCESS;
@@ -201,11 +203,22 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   } else {
     share = queue_->in_flight->Accept(after_all_);
   }
-  session_.completions().Publish(
-      event.get(), event_id_, queue_->profiling, std::move(carried),
-      {queue_->lane, after_all_,
-       waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
-       ends_with_later, can_run_, std::move(share)});
+  CompletionOrder order = {
+      queue_->lane,
+      after_all_,
+      waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
+      ends_with_later,
+      can_run_,
+      std::move(share)};
+  const bool asked = event_id_ != 0 || carried != nullptr;
+  queue_->uncounted |= can_run_ && !asked && !counted_;
+  if (counted_ && !asked) {
+    session_.completions().Then(
+        event.get(), [](cl_int) {}, std::move(order));
+  } else {
+    session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
+                                   std::move(order));
+  }
   queue_->NoteNewest(std::move(event));
   return CL_SUCCESS;
 }

@@ -45,6 +45,7 @@ class QueueObject : public Object {
   const std::shared_ptr<QueueInFlight> in_flight;
 
   bool touched = false;            // Session::Touch.
+  bool uncounted = false;          // A command that can run may not be (turn_gate.h).
   uint64_t waits_for_defined = 0;  // Up to which OwedZeros::Definition a barrier of it waits.
 
   // Null: it is in order.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker/queues/turn_gate.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "broker/os/doorbell.h"
@@ -16,27 +17,39 @@ constexpr int64_t kLookNs = 200'000;
 constexpr int64_t kNothingToLookAtNs = 5'000'000;
 // At a turn that comes in a moment.
 constexpr int64_t kLookOnNs = 50'000;
+// While its own work is awaited: whether the turn has ended meanwhile.
+constexpr int64_t kLookAtOrderNs = 1'000'000;
+// Where events are polled, a command of more than that is looked at so often, and shorter ones
+// without sleep.
+constexpr int64_t kLongCommandNs = 200'000;
+constexpr int64_t kLooksAtCommand = 8;
+// Work that does not end may wait for what is held back behind it.
+constexpr int64_t kNoProgressNs = 1'000'000'000;
 
 }  // namespace
 
-void TurnGate::Attach(os::SharedMapping orders, os::SharedMapping words, bool everywhere) {
+void TurnGate::Attach(os::SharedMapping orders, os::SharedMapping words, Pays pays) {
   orders_page_ = std::move(orders);
   words_page_ = std::move(words);
   AttachForTesting(reinterpret_cast<const wire::TurnOrders*>(orders_page_.data()),
-                   reinterpret_cast<wire::TurnWords*>(words_page_.data()), everywhere);
+                   reinterpret_cast<wire::TurnWords*>(words_page_.data()), pays);
 }
 
-void TurnGate::AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords* words,
-                                bool everywhere) {
+void TurnGate::AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords* words, Pays pays) {
   orders_ = orders;
   words_ = words;
-  everywhere_ = everywhere;
+  running_.Attach(orders, &words->running);
+  pays_ = pays;
 }
 
-void TurnGate::Use(uint64_t device_key, bool switches_are_dear) {
-  if (device_ != 0 || device_key == 0 || !(switches_are_dear || everywhere_)) return;
+void TurnGate::Use(uint64_t device_key, bool switches_are_dear, bool is_cpu) {
+  const bool turns = pays_ == Pays::kEverywhere || (pays_ == Pays::kWhereDear && switches_are_dear);
+  if (device_key == 0 || has_turns_ || (device_ != 0 && !turns)) return;
+  has_turns_ = turns;
   device_ = device_key;
-  words_->device.store(device_key, std::memory_order_relaxed);
+  words_->is_cpu.store(is_cpu ? 1 : 0, std::memory_order_relaxed);
+  words_->share_device.store(turns ? 0 : device_key, std::memory_order_release);
+  words_->device.store(turns ? device_key : 0, std::memory_order_release);
 }
 
 bool TurnGate::IsSilent() const {
@@ -44,16 +57,48 @@ bool TurnGate::IsSilent() const {
          wire::kTurnSilenceNs;
 }
 
-void TurnGate::Wait(const Meanwhile& meanwhile) {
-  if (IsSilent()) return;
-  words_->waiting.store(1, std::memory_order_relaxed);
-  meanwhile.flush();
+// What is under way is less than the credit, or nothing has ended since then: the command may be
+// what that waits for. 0: it has not waited yet.
+bool TurnGate::HasCredit(int64_t since_ns) const {
+  const auto count = static_cast<int64_t>(running_.count());
+  if (count == 0) return true;
+  const int64_t command_ns = running_.command_ns();
+  const int64_t credit_ns = orders_->credit_ns.load(std::memory_order_relaxed);
+  if (command_ns != 0 && count * command_ns < credit_ns) return true;
+  return since_ns != 0 &&
+         wire::MonotonicNs() - std::max(since_ns, running_.last_end_ns()) > kNoProgressNs;
+}
+
+void TurnGate::AwaitAnEnd(const Meanwhile& meanwhile) {
+  const uint32_t count = running_.count();
+  if (!meanwhile.look()) return running_.AwaitEnd(count, kLookAtOrderNs);
+  // Nobody else looks.
+  if (running_.command_ns() > kLongCommandNs && running_.count() == count)
+    running_.AwaitEnd(count, std::min(running_.command_ns() / kLooksAtCommand, kLookNs));
+}
+
+bool TurnGate::Wait(const Meanwhile& meanwhile) {
+  if (IsSilent()) return false;
   // Only its address goes to the system, which reads.
   auto* const word = const_cast<std::atomic<uint32_t>*>(&orders_->order);
+  const auto paced = static_cast<uint32_t>(TurnOrder::kPaced);
+  int64_t since_ns = 0;
   bool woken = false;
+  uint32_t order = 0;
   while (true) {
-    const uint32_t order = word->load(std::memory_order_acquire);
-    if (wire::MayGo(order) || IsSilent()) break;
+    order = word->load(std::memory_order_acquire);
+    if (wire::MayGo(order) || (order == paced && HasCredit(since_ns)) || IsSilent()) break;
+    // By who has its turn, and has used it up so far, none is awaited.
+    words_->waiting.store(order == paced ? 0 : 1, std::memory_order_relaxed);
+    if (since_ns == 0) {
+      since_ns = wire::MonotonicNs();
+      meanwhile.flush();
+      continue;
+    }
+    if (order == paced) {
+      AwaitAnEnd(meanwhile);
+      continue;
+    }
     const bool any_left = meanwhile.look();
     if (order == static_cast<uint32_t>(TurnOrder::kSoon)) {
       if (!std::exchange(woken, true)) meanwhile.wake_client();
@@ -65,6 +110,7 @@ void TurnGate::Wait(const Meanwhile& meanwhile) {
     os::FutexWait(word, order, ~0U, any_left ? kLookNs : kNothingToLookAtNs);
   }
   words_->waiting.store(0, std::memory_order_relaxed);
+  return order == paced;
 }
 
 }  // namespace sluice::worker

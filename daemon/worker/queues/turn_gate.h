@@ -9,6 +9,10 @@
 // do (a user event, a shared object, a transfer), and transfers, which may run beside another's
 // kernels.
 //
+// Where accounts have shares, a turn's end waits for all that was submitted in it, and its worker is
+// charged for that: the gate then lets no more work ahead of the device than the broker says (kPaced).
+// How long a command takes is measured meanwhile (running_count.h).
+//
 // Session thread only, but for running().
 #pragma once
 
@@ -17,21 +21,25 @@
 #include <functional>
 
 #include "broker/os/shared_memory.h"
+#include "daemon/worker/queues/running_count.h"
 #include "proto/turn_page.h"
 
 namespace sluice::worker {
 
 class TurnGate {
  public:
-  // Before the session's first command. Without it there are no turns. `everywhere`: also where a
-  // switch between workers costs nothing.
-  void Attach(os::SharedMapping orders, os::SharedMapping words, bool everywhere);
+  // Turns pay nowhere, where a switch between workers is dear, or also where it costs nothing.
+  // Elsewhere the device is one of shares alone.
+  enum class Pays { kNowhere, kWhereDear, kEverywhere };
+  // Before the session's first command. Without it there are no turns.
+  void Attach(os::SharedMapping orders, os::SharedMapping words, Pays pays);
   // The pages outlive this.
-  void AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords* words, bool everywhere);
+  void AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords* words, Pays pays);
 
-  // A context of the device has been made. The first with a use for turns counts: those of one
-  // device cannot be waited for with another's in hand.
-  void Use(uint64_t device_key, bool switches_are_dear);
+  // A context of the device has been made. The first counts, but one with a use for turns goes
+  // before one of shares alone: the turns of one device cannot be waited for with another's in
+  // hand.
+  void Use(uint64_t device_key, bool switches_are_dear, bool is_cpu);
 
   // Before a command is given to the driver. `flush` is called before a wait, `look` often in it:
   // true if it found something that has not ended. `wake_client`: shortly before its end.
@@ -43,14 +51,17 @@ class TurnGate {
   bool MustWait(uint64_t device_key) const {
     return !wire::MayGo(orders_->order.load(std::memory_order_relaxed)) && device_key == device_;
   }
-  void Wait(const Meanwhile& meanwhile);
+  // True: the command is to be counted until it has ended, whoever asks about it (kPaced).
+  bool Wait(const Meanwhile& meanwhile);
   void NoteSubmitted() { words_->submitted.store(++submitted_, std::memory_order_relaxed); }
 
-  // The number of commands under way that can run: for Completions, which counts them.
-  std::atomic<uint32_t>* running() { return &words_->running; }
+  // The commands under way that can run: for Completions, which counts them.
+  RunningCount* running() { return &running_; }
 
  private:
   bool IsSilent() const;
+  bool HasCredit(int64_t since_ns) const;
+  void AwaitAnEnd(const Meanwhile& meanwhile);
 
   os::SharedMapping orders_page_;
   os::SharedMapping words_page_;
@@ -58,7 +69,9 @@ class TurnGate {
   wire::TurnWords no_words_ = {};
   const wire::TurnOrders* orders_ = &no_orders_;
   wire::TurnWords* words_ = &no_words_;
-  bool everywhere_ = false;
+  RunningCount running_{orders_, &words_->running};
+  Pays pays_ = Pays::kNowhere;
+  bool has_turns_ = false;  // Of device_; else shares alone.
   uint64_t device_ = 0;
   uint32_t submitted_ = 0;
 };

@@ -94,6 +94,7 @@ worker_memory_bytes = "3GiB"
 turns = "on"
 turn_us = 1000
 turn_grace_us = 100
+shares = "off"
 [devices]
 allow = "NVIDIA*"
 [[network]]
@@ -139,6 +140,7 @@ allow_plaintext = true
   EXPECT_EQ(config->turns.mode, TurnsConfig::Mode::kOn);
   EXPECT_EQ(config->turns.turn_us, 1000);
   EXPECT_EQ(config->turns.grace_us, 100);
+  EXPECT_EQ(config->turns.shares, TurnsConfig::Shares::kOff);
   EXPECT_EQ(config->device_patterns, std::vector<std::string>{"NVIDIA*"});
   ASSERT_EQ(config->network.size(), 1u);
   EXPECT_EQ(config->network[0].listen.size(), 2u);
@@ -195,6 +197,7 @@ TEST(ConfigTest, WrongValueNamesAllowed) {
   ExpectError("[[network]]\nlisten = \"nowhere\"\n", {"f.toml:2:", "\"nowhere\"", "HOST:PORT"});
   ExpectError("[devices]\nallow = \"a,b\"\n", {"f.toml:2:", "\"a,b\"", "comma"});
   ExpectError("[scheduling]\nturns = \"yes\"\n", {"f.toml:2:", "\"yes\"", "auto, on, off"});
+  ExpectError("[scheduling]\nshares = 30\n", {"f.toml:2:", "auto, on, off"});
   ExpectError("[scheduling]\nturn_us = 100\n", {"is 100", "500", "10000"});
   ExpectError("[control_groups]\nenabled = true\n", {"f.toml:2:", "auto, required, off"});
   ExpectError("[control_groups]\nmemory_bytes_per_worker = \"1MiB\"\n", {"1MiB", "64MiB"});
@@ -453,6 +456,7 @@ TEST(ConfigTest, InstalledExampleIsTheDefaults) {
   EXPECT_EQ(config->turns.mode, built_in.turns.mode);
   EXPECT_EQ(config->turns.turn_us, built_in.turns.turn_us);
   EXPECT_EQ(config->turns.grace_us, built_in.turns.grace_us);
+  EXPECT_EQ(config->turns.shares, built_in.turns.shares);
   const ResourcesConfig& resources = config->resources;
   EXPECT_EQ(resources.enabled, built_in.resources.enabled);
   EXPECT_EQ(resources.max_resources, built_in.resources.max_resources);

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <map>
+#include <string>
+#include <vector>
 
 namespace sluice::broker {
 namespace {
@@ -19,15 +21,22 @@ constexpr int64_t kMs = 1'000'000;
 struct Worker {
   bool wants = true;
   bool obeys = true;
-  bool claims_work = false;  // Says for ever that something of its runs.
+  bool claims_work = false;    // Says for ever that something of its runs.
+  bool needs_another = false;  // What runs ends when something else of its is submitted.
   int64_t kernel_ns = 10'000;
+  int64_t pause_ns = 0;  // Behind every eighth.
   TurnPayer payer = {};
   // What it has done.
   uint32_t submitted = 0;
   int64_t busy_until = 0;
+  int64_t wants_from = 0;
   int64_t had_ns = 0;
   int64_t held_ns = 0;
 };
+
+bool Goes(TurnOrder order) {
+  return wire::MayGo(static_cast<uint32_t>(order)) || order == TurnOrder::kPaced;
+}
 
 class TurnScheduleTest : public testing::Test {
  protected:
@@ -46,13 +55,17 @@ class TurnScheduleTest : public testing::Test {
   }
 
   TurnSchedule::Says Act(uint64_t id, Worker& worker) {
-    const bool may_go = wire::MayGo(static_cast<uint32_t>(schedule_.OrderOf(id))) || !worker.obeys;
+    const bool may_go = Goes(schedule_.OrderOf(id)) || !worker.obeys;
     TurnSchedule::Says says;
-    says.waiting = worker.wants && !may_go;
-    if (worker.wants && may_go && now_ >= worker.busy_until) {
+    const bool wants = worker.wants && now_ >= worker.wants_from;
+    says.waiting = wants && !may_go;
+    if (wants && may_go && now_ >= worker.busy_until) {
       ++worker.submitted;
       worker.busy_until = now_ + worker.kernel_ns;
+      if (worker.pause_ns != 0 && worker.submitted % 8 == 0)
+        worker.wants_from = worker.busy_until + worker.pause_ns;
     }
+    if (worker.needs_another && may_go && schedule_.HadBy(id).turns > 1) worker.claims_work = false;
     says.submitted = worker.submitted;
     says.running = worker.claims_work || now_ < worker.busy_until;
     return says;
@@ -62,8 +75,8 @@ class TurnScheduleTest : public testing::Test {
     int going = 0;
     for (auto& [id, worker] : workers_) {
       const TurnOrder order = schedule_.OrderOf(id);
-      if (!wire::MayGo(static_cast<uint32_t>(order))) worker.held_ns += wait;
-      if (order != TurnOrder::kGo) continue;
+      if (!Goes(order)) worker.held_ns += wait;
+      if (order != TurnOrder::kGo && order != TurnOrder::kPaced) continue;
       ++going;
       worker.had_ns += wait;
     }
@@ -266,6 +279,184 @@ TEST_F(TurnScheduleTest, TheNextIsToldShortlyBefore) {
   const int64_t told = now_;
   while (schedule_.OrderOf(2) != TurnOrder::kGo) RunFor(1);
   EXPECT_LE(now_ - told, TurnSchedule::kSoonNs + 2 * TurnSchedule::kLookNs);
+}
+
+using Shares = TurnSchedule::Settings::Shares;
+
+class WindowsTest : public TurnScheduleTest {
+ protected:
+  void Configure(Shares shares, bool turns = true, bool is_cpu = false) {
+    TurnSchedule::Settings settings;
+    settings.shares = shares;
+    settings.turns = turns;
+    settings.is_cpu = is_cpu;
+    schedule_.Configure(settings);
+  }
+  void SetUp() override { Configure(Shares::kUneven); }
+
+  // Of the device's time, by the kernels that have run: a light one saturates while it may go.
+  double Work(uint64_t id) {
+    const Worker& worker = workers_[id];
+    return worker.kernel_ns < kMs ? static_cast<double>(worker.had_ns)
+                                  : static_cast<double>(worker.submitted * worker.kernel_ns);
+  }
+  void ExpectShares(const std::map<uint64_t, double>& percent) {
+    double sum = 0;
+    for (const auto& [id, share] : percent) sum += Work(id);
+    for (const auto& [id, share] : percent) EXPECT_NEAR(100 * Work(id) / sum, share, 2) << id;
+  }
+  void AddFour(const std::vector<int64_t>& kernels_ns) {
+    for (uint64_t i = 0; i < kernels_ns.size(); ++i) {
+      workers_[i + 1].kernel_ns = kernels_ns[i];
+      workers_[i + 1].payer = {"tenant:" + std::to_string(i), static_cast<uint32_t>(10 * (i + 1))};
+    }
+  }
+};
+
+TEST_F(WindowsTest, SharesOfLightWorkHold) {
+  AddFour({10'000, 20'000, 10'000, 40'000});
+  RunFor(10'000 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kWindows);
+  ExpectShares({{1, 10}, {2, 20}, {3, 30}, {4, 40}});
+}
+
+TEST_F(WindowsTest, SharesOfHeavyWorkHold) {
+  AddFour({20 * kMs, kMs, 5 * kMs, 20 * kMs});
+  RunFor(10'000 * kMs);
+  ExpectShares({{1, 10}, {2, 20}, {3, 30}, {4, 40}});
+  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(4).device_ns), Work(4), 0.05 * Work(4));
+}
+
+TEST_F(WindowsTest, SharesOfMixedWorkHold) {
+  AddFour({20 * kMs, 10'000, 20 * kMs, 30'000});
+  RunFor(10'000 * kMs);
+  ExpectShares({{1, 10}, {2, 20}, {3, 30}, {4, 40}});
+}
+
+// It loses its window before it has used its share up, and is given the rest when it wants it.
+TEST_F(WindowsTest, WhoLetsOthersGoInBetweenLosesNothing) {
+  AddFour({20 * kMs, 20 * kMs, 20 * kMs, 100'000});
+  workers_[4].pause_ns = 400'000;
+  RunFor(10'000 * kMs);
+  EXPECT_GT(static_cast<double>(schedule_.HadBy(4).device_ns), 3500e6);
+}
+
+// Nobody has given shares: an account of twelve sessions has no more of the device than one of one.
+TEST_F(WindowsTest, ManySessionsOfHeavyWorkHaveOneShare) {
+  workers_[1].kernel_ns = 5 * kMs;
+  workers_[1].payer.account = "a";
+  for (uint64_t id = 2; id <= 13; ++id) {
+    workers_[id].kernel_ns = 5 * kMs;
+    workers_[id].payer.account = "b";
+  }
+  RunFor(10'000 * kMs);
+  double theirs = 0;
+  for (uint64_t id = 2; id <= 13; ++id) {
+    theirs += Work(id);
+    EXPECT_GT(Work(id), 300e6) << id;
+  }
+  EXPECT_NEAR(Work(1) / (Work(1) + theirs), 0.5, 0.02);
+}
+
+// As without shares: each has what the driver gives it.
+TEST_F(WindowsTest, AccountsThatAreAlikeHaveNone) {
+  for (const uint64_t id : {uint64_t{1}, uint64_t{2}}) {
+    workers_[id].payer.account = std::to_string(id);
+    workers_[id].kernel_ns = 20 * kMs;
+  }
+  RunFor(1000 * kMs, [this] { EXPECT_NE(schedule_.state(now_), State::kWindows); });
+  Configure(Shares::kAlways);
+  RunFor(1000 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kWindows);
+}
+
+TEST_F(WindowsTest, OneAccountMeetsNone) {
+  Configure(Shares::kAlways, /*turns=*/false, /*is_cpu=*/true);
+  workers_[1].payer.account = workers_[2].payer.account = "a";
+  workers_[3].payer.account = "b";
+  workers_[3].wants = false;
+  RunFor(1000 * kMs, [this] { EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree); });
+  workers_[3].wants = true;
+  RunFor(1000 * kMs);
+  EXPECT_EQ(schedule_.state(now_), State::kWindows);
+  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(3).device_ns), 490e6, 30e6);
+  workers_[3].wants = false;
+  RunFor(100 * kMs);
+  EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree);
+}
+
+// Who is told to end looks without sleep, which on a processor takes the time of who works.
+TEST_F(WindowsTest, OnProcessorsNobodySpins) {
+  Configure(Shares::kAlways, /*turns=*/false, /*is_cpu=*/true);
+  AddFour({10'000, 10'000, 5 * kMs, 10'000});
+  RunFor(1000 * kMs, [this] {
+    for (const auto& [id, worker] : workers_) EXPECT_NE(schedule_.OrderOf(id), TurnOrder::kSoon);
+  });
+}
+
+// It waits for a window of each at most, though it has a tenth of the device.
+TEST_F(WindowsTest, ARareOneIsNextAfterTheWindow) {
+  AddFour({10'000, 10'000, 20 * kMs, 10'000});
+  workers_[1].wants = false;
+  RunFor(200 * kMs);
+  for (int i = 0; i < 20; ++i) {
+    workers_[1].wants = false;
+    RunFor(30 * kMs);
+    workers_[1].wants = true;
+    const int64_t began = now_;
+    const uint32_t before = workers_[1].submitted;
+    while (workers_[1].submitted == before) RunFor(1);
+    EXPECT_LT(now_ - began, 26 * kMs);
+  }
+}
+
+// It was given the device before there were windows, or never ends: the others go on beside it.
+TEST_F(WindowsTest, WorkWithoutEndHoldsNobodyBackForLong) {
+  AddFour({10'000, 10'000, 10'000});
+  workers_[3].claims_work = true;
+  RunFor(3000 * kMs);
+  const int64_t first = workers_[1].had_ns;
+  EXPECT_GT(first, 300 * kMs);
+  RunFor(10'000 * kMs);
+  EXPECT_GT(workers_[1].had_ns - first, 10'000 * kMs / 6);
+  EXPECT_GT(workers_[2].had_ns, 13'000 * kMs / 3);
+}
+
+// It has kernels queued when windows begin. Later each is waited for: no two accounts' work is
+// under way at once.
+TEST_F(WindowsTest, WhatWasQueuedBeforeEndsAndIsNotLeftBehindForEver) {
+  AddFour({5 * kMs, 5 * kMs});
+  workers_[2].busy_until = now_ + 300 * kMs;
+  RunFor(1000 * kMs);
+  RunFor(1000 * kMs,
+         [this] { EXPECT_FALSE(now_ < workers_[1].busy_until && now_ < workers_[2].busy_until); });
+}
+
+// What lasts may wait for what the same worker has not been let submit.
+TEST_F(WindowsTest, WhoNeedsAnotherCommandToEndComesToIt) {
+  AddFour({10'000, 10'000});
+  workers_[2].claims_work = workers_[2].needs_another = true;
+  RunFor(4000 * kMs);
+  EXPECT_FALSE(workers_[2].claims_work);
+  EXPECT_GT(workers_[2].had_ns, 500 * kMs);
+}
+
+// Two long seconds of one account are paid for by one at most, and not at all once it was alone.
+TEST_F(WindowsTest, DebtsAreBoundedAndForgotten) {
+  AddFour({10'000, 10'000});
+  workers_[2].kernel_ns = 4000 * kMs;
+  RunFor(1500 * kMs);
+  workers_[2].kernel_ns = 10'000;
+  RunFor(4500 * kMs);  // What was under way has ended, and is paid for.
+  workers_[2].had_ns = workers_[1].had_ns = 0;
+  RunFor(1000 * kMs);
+  EXPECT_GT(workers_[2].had_ns, 500 * kMs);
+  workers_[1].wants = false;
+  RunFor(5000 * kMs);
+  workers_[1].wants = true;
+  workers_[2].had_ns = workers_[1].had_ns = 0;
+  RunFor(300 * kMs);
+  ExpectShares({{1, 33.3}, {2, 66.7}});
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// One program's work on a device that others want too: what it gets of it, for shares.py.
+//
+//   share_load calibrate MS           prints how many iterations of the kernel's loop last about so long, alone
+//   share_load run KERNELS DEPTH WARM SECONDS
+//
+// KERNELS: iterations, joined by commas; the launches take them in turn. DEPTH: 0 launches and waits, with others so
+// many are queued. It says READY and reads from stdin at which second of CLOCK_REALTIME it begins; it counts from WARM
+// later on, for SECONDS, and goes on for WARM more. Prints one JSON object.
+#include <unistd.h>
+
+#include "../system/programs/ocl.h"
+
+enum { kMostKernels = 8, kMostDepth = 64, kItems = 1024 };
+
+static cl_command_queue queue;
+static cl_kernel kernel;
+
+static void set_up(void) {
+  static const char* source =
+      "kernel void work(global uint* out, int n) {\n"
+      "  float a = 1.0f;\n"
+      "  for (int i = 0; i < n; i++) a = a * 1.0001f + 0.1f;\n"
+      "  out[get_global_id(0)] += a > 0.0f ? 1 : 2;\n"
+      "}\n";
+  cl_int status = CL_SUCCESS;
+  cl_device_id device = ocl_device(NULL, NULL, 0);
+  cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
+  ocl_check(status, "clCreateContext");
+  queue = clCreateCommandQueue(context, device, 0, &status);
+  ocl_check(status, "clCreateCommandQueue");
+  cl_program program = ocl_build(context, device, source);
+  kernel = clCreateKernel(program, "work", &status);
+  ocl_check(status, "clCreateKernel");
+  cl_mem buffer =
+      clCreateBuffer(context, CL_MEM_READ_WRITE, kItems * sizeof(cl_uint), NULL, &status);
+  ocl_check(status, "clCreateBuffer");
+  ocl_check(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), "clSetKernelArg");
+}
+
+static void launch(int iterations, cl_event* event) {
+  const size_t items = kItems, local = 64;
+  ocl_check(clSetKernelArg(kernel, 1, sizeof(iterations), &iterations), "clSetKernelArg");
+  ocl_check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &local, 0, NULL, event),
+            "clEnqueueNDRangeKernel");
+}
+
+static double milliseconds_of(int iterations) {
+  const double begin = ocl_seconds();
+  launch(iterations, NULL);
+  ocl_check(clFinish(queue), "clFinish");
+  return (ocl_seconds() - begin) * 1e3;
+}
+
+static int calibrate(double wanted_ms) {
+  double n = 1000;
+  milliseconds_of(1);
+  for (int i = 0; i < 16; i++) {
+    const double took = milliseconds_of((int)n);
+    if (took > wanted_ms * 0.95 && took < wanted_ms * 1.05) break;
+    n = took < wanted_ms / 10 ? n * 5 : n * wanted_ms / took;
+    if (n > 2e9) n = 2e9;
+  }
+  printf("{\"iterations\": %d, \"ms\": %.3f}\n", (int)n, milliseconds_of((int)n));
+  return 0;
+}
+
+static double realtime(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+struct counts {
+  long launches;
+  long of[kMostKernels];
+  double longest_us;
+};
+
+// Of the launches that end while it counts.
+static void work(const int* kernels, int count, int depth, double first, double last, double end,
+                 struct counts* counts) {
+  cl_event events[kMostDepth] = {0};
+  for (long i = 0;; i++) {
+    const double begin = realtime();
+    if (begin > end) break;
+    const int which = (int)(i % count);
+    long ended = i;
+    if (depth == 0) {
+      launch(kernels[which], NULL);
+      ocl_check(clFinish(queue), "clFinish");
+    } else {
+      cl_event* event = &events[i % depth];
+      ended = *event == NULL ? -1 : i - depth;
+      if (*event != NULL) {
+        ocl_check(clWaitForEvents(1, event), "clWaitForEvents");
+        clReleaseEvent(*event);
+      }
+      launch(kernels[which], event);
+      ocl_check(clFlush(queue), "clFlush");
+    }
+    const double now = realtime();
+    if (ended < 0 || now < first || now > last) continue;
+    counts->launches++;
+    counts->of[ended % count]++;
+    if ((now - begin) * 1e6 > counts->longest_us) counts->longest_us = (now - begin) * 1e6;
+  }
+  ocl_check(clFinish(queue), "clFinish");
+}
+
+static int run(char** arguments) {
+  int kernels[kMostKernels], count = 0;
+  for (char* one = strtok(arguments[0], ","); one != NULL && count < kMostKernels;
+       one = strtok(NULL, ","))
+    kernels[count++] = atoi(one);
+  const int depth = atoi(arguments[1]);
+  const double warm = atof(arguments[2]), seconds = atof(arguments[3]);
+  if (count == 0 || depth < 0 || depth > kMostDepth || seconds <= 0) return 2;
+  set_up();
+  milliseconds_of(1);
+  printf("READY\n");
+  fflush(stdout);
+  double start = 0;
+  if (scanf("%lf", &start) != 1) return 1;
+  while (realtime() < start) usleep(1000);
+  struct counts counts = {0};
+  const double first = start + warm, last = first + seconds;
+  work(kernels, count, depth, first, last, last + warm, &counts);
+  printf("{\"per_s\": %.2f, \"longest_us\": %.0f, \"of\": [", (double)counts.launches / seconds,
+         counts.longest_us);
+  for (int i = 0; i < count; i++)
+    printf("%s%.3f", i > 0 ? ", " : "", (double)counts.of[i] / seconds);
+  printf("]}\n");
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  int result = 2;
+  if (argc == 3 && strcmp(argv[1], "calibrate") == 0) {
+    set_up();
+    result = calibrate(atof(argv[2]));
+  } else if (argc == 6 && strcmp(argv[1], "run") == 0) {
+    result = run(argv + 2);
+  }
+  if (result == 2)
+    fprintf(stderr, "usage: share_load calibrate MS | run KERNELS DEPTH WARM SECONDS\n");
+  return result;
+}
