@@ -8,6 +8,7 @@ Usage: run.py [PART...]     as root; the parts are the functions named in PARTS
 import base64
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
@@ -148,7 +149,7 @@ def one_job(site):
                    f"{PRINT_VARIABLES}; scontrol show job $SLURM_JOB_ID; {harness.built('vector_add')}")
     report.check(done.returncode == 0 and has(done.stdout, "platform: Sluice (", "every element right"),
                  "a job's program runs on its device, with nothing but --sluice", done.stdout)
-    report.check("gres:sluice:share:25,gres:sluice:mem:256M" in done.stdout, "the controller counts what it asks for", done.stdout)
+    report.check(re.search(r"TresPerNode=gres[:/]sluice:share:25,gres[:/]sluice:mem:256M", done.stdout), "the controller counts what it asks for", done.stdout)
     report.check(has(done.stdout, "SLUICE_ENDPOINT=unix:/run/sluice-tenants/slurm-") and "/nonexistent" not in done.stdout,
                  "what the submission had of Sluice's variables does not hold", done.stdout)
     plain = call_as("alice", "srun", "-w", "gpu1", "sh", "-c", f"{PRINT_VARIABLES}; OCL_ICD_VENDORS={cluster.PLACE}/vendors/ "
@@ -159,7 +160,7 @@ def one_job(site):
 def two_users(site):
     """Beside each other, each with what it asked for; nobody comes in by another's way."""
     node = site.gpu1
-    first = holding("alice", node, "share:40,mem:64M,sessions:2", "--job-name=same")
+    first = holding("alice", node, "share:40,mem:64M,sessions:3", "--job-name=same")
     second = holding("bob", node, "share:10,mem:128M,sessions:1", "--job-name=same")
     if not report.check(first.is_up and second.is_up, "jobs of two users, of one name, run beside each other",
                         [first.output, second.output]):
