@@ -199,6 +199,36 @@ def strangers(first, second):
     report.check(files.output.count("denied") == 4, "it reads and writes nothing of what the node keeps", files.output)
 
 
+def shares(site):
+    """Two jobs that always want the device are given it by their shares."""
+    node = site.gpu1
+    jobs = [Job(user, "-w", node.name, f"--sluice=share:{share},{MEM}", "sh", "-c",
+                f"echo JOB $SLURM_JOB_ID; exec {harness.built('hogs')} count 600") for user, share in (("alice", 40), ("bob", 10))]
+    ids = [number(job) for job in jobs]
+    before, latest = {}, {}
+
+    def charged():
+        """In us, since both were seen at work."""
+        seen = {entry["tenant"]: entry["shares"] for entry in node.sessions()}
+        latest.update(states=[share["state"] for share in seen.values()],
+                      times=[seen.get(f"tenant:slurm-{job}", {}).get("device_us", 0) for job in ids])
+        if not before and all(latest["times"]):
+            before.update(latest)
+        return [now - then for now, then in zip(latest["times"], before.get("times", latest["times"]))]
+
+    enough = harness.wait_until(lambda: sum(charged()) >= 4e6, SECONDS, 0.2)
+    parts = charged()
+    part = 100 * parts[0] / (sum(parts) or 1)
+    report.check(enough and 70 <= part <= 90, "of two jobs with shares 40 and 10 the first has four fifths of the time",
+                 f"{part:.1f} % of {parts} us; {latest}")
+    for job in ids:
+        cluster.run("scancel", job)
+    for job in jobs:
+        job.process.kill()
+        job.end(SECONDS)
+    report.check(gone(node, *ids), "and nothing is left of them", node.listeners())
+
+
 # --- ends ------------------------------------------------------------------------------------------------
 
 
@@ -404,7 +434,7 @@ def time_limit(site):
     """TimeLimit, which main() starts and looks at."""
 
 
-PARTS = {part.__name__: part for part in (time_limit, refusals, one_job, two_users, remote, ends, daemon_restarts,
+PARTS = {part.__name__: part for part in (time_limit, refusals, one_job, two_users, shares, remote, ends, daemon_restarts,
                                           no_daemon, shapes, reboot)}
 
 # Those which ask that the node has no other job.
