@@ -65,7 +65,9 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       groups_(std::move(groups)),
       launcher_(std::make_unique<WorkerLauncher>(std::move(launcher))),
       policy_(config_),
-      workers_(loop_.get(), &policy_, [this] { OnSessionEnded(); }),
+      workers_(
+          loop_.get(), &policy_, [this] { OnSessionEnded(); },
+          [this] { PlanProbe(probe_schedule_.OnHint(MonotonicMs())); }),
       probe_(loop_.get()),
       opener_(&policy_, &workers_, &probe_),
       resources_(loop_.get()),
@@ -319,8 +321,24 @@ void Broker::WatchMemory() {
   StartProbe();
 }
 
+void Broker::PlanProbe(std::optional<int64_t> delay_ms) {
+  if (!delay_ms.has_value()) return;
+  loop_->CancelTimer(&probe_timer_);
+  probe_timer_ = loop_->AddTimer(*delay_ms, [this] {
+    probe_timer_ = 0;
+    StartProbe();
+  });
+}
+
 void Broker::StartProbe() {
-  if (!probe_.running()) probed_memory_ = os::MachineMemoryBytes();
+  loop_->CancelTimer(&probe_timer_);
+  probe_schedule_.OnStart();
+  // It began with what the configuration said then.
+  if (probe_.running()) {
+    probe_again_ = true;
+    return;
+  }
+  probed_memory_ = os::MachineMemoryBytes();
   probe_.Start(*launcher_, config_.limits.memory_bytes, config_.probe_timeout_ms,
                [this] { OnProbeDone(); });
 }
@@ -328,6 +346,8 @@ void Broker::StartProbe() {
 void Broker::OnProbeDone() {
   // Not from within Start: that one may still be building what is told here.
   loop_->Post([this] {
+    if (std::exchange(probe_again_, false)) return StartProbe();
+    PlanProbe(probe_schedule_.OnResult(probe_.problem().empty(), probe_.changed(), MonotonicMs()));
     admission_.SnapshotReady();
     for (const auto& gateway : gateways_) gateway->SnapshotReady();
     if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", listens_at_}});

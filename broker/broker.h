@@ -39,6 +39,7 @@
 #include "broker/instance.h"
 #include "broker/os/stop_signals.h"
 #include "broker/probe.h"
+#include "broker/probe_schedule.h"
 #include "broker/resources/hub.h"
 #include "broker/resources/service.h"
 #include "broker/session_opener.h"
@@ -79,6 +80,7 @@ class Broker final : public BrokerControl {
   void OnTerminate();
   void Reload();
   void StartProbe();
+  void PlanProbe(std::optional<int64_t> delay_ms);  // Nothing: none.
   void WatchMemory();
   void OnProbeDone();
   void OnSessionEnded();
@@ -102,6 +104,9 @@ class Broker final : public BrokerControl {
   Policy policy_;
   Workers workers_;
   Probe probe_;
+  ProbeSchedule probe_schedule_;
+  EventLoop::TimerId probe_timer_ = 0;
+  bool probe_again_ = false;    // Once the one that runs has ended.
   uint64_t probed_memory_ = 0;  // MachineMemoryBytes, when the probe began.
   SessionOpener opener_;
   ResourceHub resources_;

@@ -112,14 +112,18 @@ void Probe::Finish(absl::StatusOr<std::string> snapshot) {
   absl::StatusOr<os::UniqueFd> sealed =
       snapshot.ok() ? os::CreateSealedCopy("sluice-snapshot", snapshot->data(), snapshot->size())
                     : absl::StatusOr<os::UniqueFd>(snapshot.status());
+  const std::string problem = sealed.ok() ? "" : std::string(sealed.status().message());
+  changed_ = results_ == 0 || problem != problem_ || (sealed.ok() && *snapshot != Copy().bytes);
+  problem_ = problem;
+  // Of many probes one after another, those are logged that tell something new.
   if (sealed.ok()) {
     sealed_ = *std::move(sealed);
     size_ = snapshot->size();
-    problem_.clear();
-    Log(LogLevel::kInfo, "broker", "devices found", {{"snapshot_bytes", size_}});
+    Log(changed_ ? LogLevel::kInfo : LogLevel::kDebug, "broker", "devices found",
+        {{"snapshot_bytes", size_}});
   } else {
-    problem_ = std::string(sealed.status().message());
-    Log(LogLevel::kError, "broker", "no devices to offer", {{"reason", problem_}});
+    Log(changed_ ? LogLevel::kError : LogLevel::kDebug, "broker", "no devices to offer",
+        {{"reason", problem_}});
   }
   const bool none_allowed = absl::IsNotFound(snapshot.status());
   if (!sealed_.valid() || none_allowed) {

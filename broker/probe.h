@@ -49,6 +49,7 @@ class Probe {
   int fd() const { return sealed_.get(); }
   uint64_t size() const { return size_; }
   const std::string& problem() const { return problem_; }  // "" if the last probe found devices.
+  bool changed() const { return changed_; }  // The last probe told something else than before.
 
   struct Summary {
     std::string bytes;
@@ -76,6 +77,7 @@ class Probe {
   os::UniqueFd sealed_;
   uint64_t size_ = 0;
   std::string problem_;
+  bool changed_ = false;
 
   mutable absl::Mutex mutex_;
   Summary summary_ ABSL_GUARDED_BY(mutex_);

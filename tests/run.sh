@@ -193,6 +193,7 @@ conformance_like_native() {
     "$root/tests/conformance/compare_codes.py" "$logs/native.codes" "$logs/$1.codes"
   # What the native driver of these runs lacks.
   step "complete-driver-$1" 120 /usr/bin/python3 -B "$root/tests/system/complete_driver.py" "$1"
+  step "lost-device-$1" 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" "$1"
 }
 
 run_conformance() {

@@ -19,6 +19,7 @@ constexpr int kWorkerHandleChannelFd = 3;
 constexpr int kWorkerControlFd = 4;
 constexpr int kWorkerTurnOrdersFd = 5;
 constexpr int kWorkerTurnWordsFd = 6;
+constexpr int kSigKill = 9;  // No driver's: an operator's, or the kernel's for want of memory.
 constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
 
 }  // namespace
@@ -168,6 +169,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
          {"worker", status.Describe()},
          {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
   }
+  if (!ending && status.signal != 0 && status.signal != kSigKill) on_trouble_();
   on_ended_();
 }
 
@@ -246,6 +248,7 @@ bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
     case wire::WorkerNoticeKind::kDriverError:
       level = LogLevel::kWarning;
       kind = "driver";
+      on_trouble_();
       break;
     default:
       return false;

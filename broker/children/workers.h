@@ -82,8 +82,13 @@ uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account);
 
 class Workers {
  public:
-  Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended)
-      : loop_(loop), policy_(policy), on_ended_(std::move(on_ended)) {}
+  // `on_trouble`: a worker's driver has failed, or lacks a device that its client knows.
+  Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended,
+          std::function<void()> on_trouble)
+      : loop_(loop),
+        policy_(policy),
+        on_ended_(std::move(on_ended)),
+        on_trouble_(std::move(on_trouble)) {}
   ~Workers();
 
   // For sessions opened from now on. The others are the caller's and outlive this.
@@ -149,6 +154,7 @@ class Workers {
   EventLoop* const loop_;
   Policy* const policy_;
   const std::function<void()> on_ended_;
+  const std::function<void()> on_trouble_;
 
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;

@@ -92,6 +92,7 @@ struct SessionState {
   SessionHints hints;
   std::vector<QueueObject*> touched;
   absl::Status violation;
+  std::function<void(const std::string&)> on_lost_device;
   bool forgot_refused = false;
   bool more_follows = false;
 };
@@ -190,6 +191,17 @@ class Session {
   bool forgot_refused() const {
     thread_.Assert();
     return state_.forgot_refused;
+  }
+
+  // The driver lacks a device that the client knows, or makes no context on it: for the broker,
+  // which asks for devices again. Session thread only.
+  void set_on_lost_device(std::function<void(const std::string&)> tell) {
+    thread_.Assert();
+    state_.on_lost_device = std::move(tell);
+  }
+  void TellOfLostDevice(const std::string& what) {
+    thread_.Assert();
+    if (state_.on_lost_device) state_.on_lost_device(what);
   }
 
   // For operators: the device of the session's first context. Any thread.

@@ -206,6 +206,8 @@ absl::Status RunSession(const WorkerOptions& all) {
   // All of this lives until the process ends.
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
   RETURN_IF_ERROR(AttachTurns(all.turns, session));
+  session.set_on_lost_device(
+      [](const std::string& what) { Notice(wire::WorkerNoticeKind::kDriverError, what); });
   const absl::Status prepared = Prepare(session);
   // The client cannot see our log.
   if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));

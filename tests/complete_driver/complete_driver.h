@@ -50,6 +50,7 @@ void ReplaceImageFunctions(cl_icd_dispatch* table);
 void ReplaceObjectFunctions(cl_icd_dispatch* table);
 void ReplaceProgramFunctions(cl_icd_dispatch* table);
 void ReplaceKernelFunctions(cl_icd_dispatch* table);
+void ReplaceWhatLosesDevices(cl_icd_dispatch* table);  // The last.
 
 // What kernels are told of an object, as a value of 64 bits; 0 if it is none.
 cl_ulong AddressOfPipe(cl_mem memory);

@@ -192,6 +192,7 @@ cl_int LoadPocl(cl_uint room, cl_platform_id* platforms, cl_uint* count) {
     ReplaceObjectFunctions(table);
     ReplaceProgramFunctions(table);
     ReplaceKernelFunctions(table);
+    ReplaceWhatLosesDevices(table);
     return true;
   }();
   if (!replaced) return CL_PLATFORM_NOT_FOUND_KHR;

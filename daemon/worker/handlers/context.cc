@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
 #include "daemon/worker/device_list.h"
 #include "daemon/worker/handlers/handlers.h"
@@ -118,7 +119,12 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   std::vector<cl_device_id> handles;
   for (const uint64_t id : cmd.device_ids()) {
     auto device = session.objects().Find<DeviceObject>(id);
-    if (device == nullptr) return CL_INVALID_DEVICE;
+    if (device == nullptr) {
+      // The client knows it of a probe: another worker may have it again.
+      session.TellOfLostDevice("a device that clients know is not there");
+      call.answer.set_session_is_spent(true);
+      return CL_INVALID_DEVICE;
+    }
     // A driver takes another driver's handle for one of its own.
     if (!handles.empty() && device->platform != context->devices[0]->platform) {
       return CL_INVALID_DEVICE;
@@ -145,7 +151,11 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
     const bool may_be_dead =
         std::any_of(context->devices.begin(), context->devices.end(),
                     [](const auto& device) { return device->quirks.faults_end_contexts; });
-    call.answer.set_session_is_spent(may_be_dead && session.completions().any_failed());
+    call.answer.set_session_is_spent(status == CL_DEVICE_NOT_AVAILABLE ||
+                                     (may_be_dead && session.completions().any_failed()));
+    // Not for wrong arguments.
+    if (status > CL_INVALID_VALUE)
+      session.TellOfLostDevice(absl::StrCat("clCreateContext has failed with ", status));
     return status;
   }
   (void)watcher.release();
