@@ -39,6 +39,7 @@ void Describe(const ListenerConfig& config, v1::Listener* listener) {
   listener->set_max_sessions(config.limits.max_sessions);
   listener->set_max_connections(config.limits.max_connections);
   listener->set_memory_bytes_per_session(config.limits.memory_bytes);
+  listener->set_device_memory(config.limits.device_memory);
   listener->set_max_resources(config.limits.max_resources);
   listener->set_max_resource_bytes(config.limits.max_resource_bytes);
 }
@@ -55,6 +56,7 @@ ListenerConfig ConfigOf(const v1::Listener& listener) {
   config.limits.max_sessions = listener.max_sessions();
   config.limits.max_connections = listener.max_connections();
   config.limits.memory_bytes = listener.memory_bytes_per_session();
+  config.limits.device_memory = listener.device_memory();
   config.limits.max_resources = listener.max_resources();
   config.limits.max_resource_bytes = listener.max_resource_bytes();
   return config;
@@ -124,6 +126,8 @@ class MonitorService : public v1::Admin::Service {
       entry->set_turns_waited_us(info.turns.waited_us);
       entry->set_shares(info.turns.shares);
       entry->set_device_time_us(info.turns.device_us);
+      entry->set_granted_bytes(info.granted_bytes);
+      entry->set_account_memory_limit(info.account_memory_limit);
     }
     return grpc::Status::OK;
   }

@@ -12,6 +12,7 @@
 #include "broker/base/peer_version.h"
 #include "broker/os/local_socket.h"
 #include "proto/broker_messages.h"
+#include "proto/memory_messages.h"
 #include "proto/resource_messages.h"
 
 namespace sluice::broker {
@@ -45,6 +46,8 @@ absl::Status SessionOpener::SendWelcome(int socket, const std::string& features,
     absl::StrAppend(&common, common.empty() ? "" : ",", wire::kFeatureSharesResources);
   if (!VersionIn(features).empty())
     absl::StrAppend(&common, common.empty() ? "" : ",", VersionFeature());
+  if (const uint64_t memory = ToldMemory(limits_, account); memory != 0)
+    absl::StrAppend(&common, common.empty() ? "" : ",", wire::MemoryFeature(memory));
   wire::SetString(welcome.features, common);
   const int fd = probe_->fd();
   return os::SendMessage(socket, &welcome, sizeof(welcome), &fd, 1);

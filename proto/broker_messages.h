@@ -43,6 +43,10 @@ enum class MessageType : uint16_t {
   kWorkerNotice = 19,
   kShadowStatsRequest = 20,
   kShadowStats = 21,
+  kWantMemory = 22,  // memory_messages.h, this and the next three.
+  kGrantMemory = 23,
+  kSpareMemory = 24,
+  kMemoryReturned = 25,
   kGatewayHello = 32,
   kGatewayOpen = 33,
   kGatewayFiles = 34,  // gateway_messages.h, this and the next.

@@ -11,6 +11,7 @@
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
+#include "proto/memory_messages.h"
 
 namespace sluice::broker {
 namespace {
@@ -24,7 +25,28 @@ constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their 
 
 }  // namespace
 
-Workers::~Workers() { SLUICE_CHECK(sessions_.empty()); }
+Workers::Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended,
+                 std::function<void()> on_trouble)
+    : grants_({[this](uint64_t id, uint64_t serial, uint64_t bytes) {
+                 auto grant = wire::MakeMessage<wire::GrantMemory>();
+                 grant.serial = serial;
+                 grant.bytes = bytes;
+                 SendMemory(id, &grant, sizeof(grant));
+                 StoreGrant(id);
+               },
+               [this](uint64_t id) {
+                 const auto spare = wire::MakeMessage<wire::SpareMemory>();
+                 SendMemory(id, &spare, sizeof(spare));
+               }}),
+      loop_(loop),
+      policy_(policy),
+      on_ended_(std::move(on_ended)),
+      on_trouble_(std::move(on_trouble)) {}
+
+Workers::~Workers() {
+  SLUICE_CHECK(sessions_.empty());
+  loop_->CancelTimer(&grant_timer_);
+}
 
 void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
                         WorkerGroups* groups) {
@@ -52,15 +74,29 @@ uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account) {
   return std::min(own, limits.memory_bytes);
 }
 
+uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account) {
+  const uint64_t own = account.limits.device_memory;
+  return own != 0 ? own : limits.device_memory_per_account;
+}
+
+uint64_t ToldMemory(const LimitsConfig& limits, const Account& account) {
+  const uint64_t of_session = MemoryLimit(limits, account);
+  const uint64_t of_account = DeviceMemoryLimit(limits, account);
+  if (of_session == 0 || of_account == 0) return std::max(of_session, of_account);
+  return std::min(of_session, of_account);
+}
+
 std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& request) const {
   const bool sync = sync_ || (request.flags & wire::kOpenSessionSync) != 0;
-  return {absl::StrCat("--session-id=", HexId(id)),
-          absl::StrCat("--limit-memory=", MemoryLimit(limits_, request.tenant.account)),
-          absl::StrCat("--limit-objects=", limits_.objects),
-          absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
-          absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
-          absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
-          absl::StrCat("--sync=", sync ? 1 : 0)};
+  return {
+      absl::StrCat("--session-id=", HexId(id)),
+      absl::StrCat("--limit-memory=", MemoryLimit(limits_, request.tenant.account)),
+      absl::StrCat("--limit-account-memory=", DeviceMemoryLimit(limits_, request.tenant.account)),
+      absl::StrCat("--limit-objects=", limits_.objects),
+      absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
+      absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
+      absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
+      absl::StrCat("--sync=", sync ? 1 : 0)};
 }
 
 absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
@@ -134,6 +170,9 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
          {"worker_pid", info.worker_pid}});
   }
   session->slot = policy_->SessionOpened(request.tenant.account);
+  const uint64_t memory_limit = DeviceMemoryLimit(limits_, request.tenant.account);
+  if (memory_limit != 0) grants_.Add(id, request.tenant.account.name, memory_limit);
+  info.account_memory_limit = memory_limit;
   sessions_[id] = std::move(session);
   {
     absl::MutexLock lock(&mutex_);
@@ -149,6 +188,8 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
   turns_.Remove(id);
+  grants_.Remove(id, MonotonicMs());
+  ArmGrantTimer();
   const WorkerGroups::End end = groups_->Remove(id);
   StopListening(session.get());
   session->output.Finish();
@@ -214,7 +255,7 @@ void Workers::OnControl(uint64_t id) {
     if (!size.ok()) return Violation(session, std::string(size.status().message()));
     if (*size == 0) return StopListening(session);  // The worker is about to end.
     if (!session->messages.Allow(MonotonicMs())) {
-      return Violation(session, "control messages faster than 100 a second");
+      return Violation(session, "control messages faster than 150 a second");
     }
     if (!HandleControl(session, packet, *size)) {
       return Violation(session, "malformed control message");
@@ -222,7 +263,50 @@ void Workers::OnControl(uint64_t id) {
   }
 }
 
+std::optional<bool> Workers::HandleMemory(uint64_t id, const void* packet, size_t size) {
+  const int64_t now_ms = MonotonicMs();
+  wire::WantMemory want;
+  wire::MemoryReturned returned;
+  bool good = false;
+  if (wire::ParseMessage(packet, size, &want)) {
+    good = want.ahead <= 1 && want.reserved == 0 &&
+           grants_.Want(id, want.serial, want.bytes, want.ahead != 0, now_ms);
+  } else if (wire::ParseMessage(packet, size, &returned)) {
+    good = grants_.Return(id, returned.bytes, now_ms);
+  } else {
+    return std::nullopt;
+  }
+  StoreGrant(id);
+  ArmGrantTimer();
+  return good;
+}
+
+// To one that does not read, nothing comes: it keeps what it has.
+void Workers::SendMemory(uint64_t id, const void* message, size_t size) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end() || !found->second->control.valid()) return;
+  os::SendMessage(found->second->control.get(), message, size).IgnoreError();
+}
+
+void Workers::ArmGrantTimer() {
+  loop_->CancelTimer(&grant_timer_);
+  const std::optional<int64_t> due_ms = grants_.NextDueMs();
+  if (!due_ms.has_value()) return;
+  grant_timer_ = loop_->AddTimer(std::max<int64_t>(*due_ms - MonotonicMs(), 0), [this] {
+    grant_timer_ = 0;
+    grants_.AdvanceTo(MonotonicMs());
+    ArmGrantTimer();
+  });
+}
+
+void Workers::StoreGrant(uint64_t id) {
+  absl::MutexLock lock(&mutex_);
+  const auto info = infos_.find(id);
+  if (info != infos_.end()) info->second.granted_bytes = grants_.GrantedTo(id);
+}
+
 bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
+  if (const std::optional<bool> memory = HandleMemory(session->id, packet, size)) return *memory;
   wire::WorkerStats stats;
   if (wire::ParseMessage(packet, size, &stats)) {
     if (!wire::IsTerminated(stats.device_name)) return false;
@@ -367,7 +451,9 @@ void Workers::GiveUp() {
     StopListening(session.get());
     turns_.Remove(id);
     groups_->Remove(id);
+    grants_.Remove(id, MonotonicMs());
   }
+  loop_->CancelTimer(&grant_timer_);
   sessions_.clear();
   absl::MutexLock lock(&mutex_);
   infos_.clear();

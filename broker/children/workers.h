@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "absl/time/time.h"
 #include "broker/children/child_output.h"
 #include "broker/children/child_watch.h"
+#include "broker/children/memory_grants.h"
 #include "broker/children/worker_groups.h"
 #include "broker/children/worker_launcher.h"
 #include "broker/config/config.h"
@@ -75,20 +77,23 @@ struct SessionInfo {
   uint64_t shadows_by_keyed_mutex = 0;
   std::string device_name;
   TurnGiver::Told turns;
+  // By the broker's own count, where the account has a limit (memory_grants.h); else 0.
+  uint64_t granted_bytes = 0;
+  uint64_t account_memory_limit = 0;
 };
 
 // Of one session, in bytes; 0: none. The smaller of everybody's and the account's own.
 uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account);
+// Of all sessions of the account, likewise. The account's own, or everybody's.
+uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account);
+// What devices may say of their memory to it: the smaller of both; 0: as they do.
+uint64_t ToldMemory(const LimitsConfig& limits, const Account& account);
 
 class Workers {
  public:
   // `on_trouble`: a worker's driver has failed, or lacks a device that its client knows.
   Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended,
-          std::function<void()> on_trouble)
-      : loop_(loop),
-        policy_(policy),
-        on_ended_(std::move(on_ended)),
-        on_trouble_(std::move(on_trouble)) {}
+          std::function<void()> on_trouble);
   ~Workers();
 
   // For sessions opened from now on. The others are the caller's and outlive this.
@@ -129,7 +134,8 @@ class Workers {
     std::shared_ptr<void> slot;  // Of the policy's.
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
-    RateLimiter messages{200, 100};  // Two for each look at the sessions.
+    // Two for each look at the sessions, and 50 for memory of one that keeps its pace.
+    RateLimiter messages{300, 150};
     RateLimiter notices{10, 1};
   };
 
@@ -141,6 +147,12 @@ class Workers {
   void OnExit(uint64_t id, const os::ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnControl(uint64_t id);
   bool HandleControl(Session* session, const void* packet, size_t size);
+  // Nothing if it is no message about memory; else whether it is a good one.
+  std::optional<bool> HandleMemory(uint64_t id, const void* packet, size_t size)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendMemory(uint64_t id, const void* message, size_t size);
+  void ArmGrantTimer();
+  void StoreGrant(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void StoreStats(uint64_t id, const wire::WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
   void StoreStats(uint64_t id, const wire::ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
   void Violation(Session* session, const std::string& what);
@@ -151,6 +163,8 @@ class Workers {
 
   os::ThreadChecker thread_;
   TurnGiver turns_;
+  MemoryGrants grants_;
+  EventLoop::TimerId grant_timer_ = 0;
   EventLoop* const loop_;
   Policy* const policy_;
   const std::function<void()> on_ended_;

@@ -172,6 +172,7 @@ void ReadLimits(SectionReader section, LimitsConfig* limits) {
   section.Count("max_connections", 1, &limits->max_connections);
   section.Count("max_connections_per_user", 1, &limits->max_connections_per_user);
   section.Bytes("memory_bytes_per_session", &limits->memory_bytes);
+  section.Bytes("device_memory_per_account", &limits->device_memory_per_account);
   section.Count("objects_per_session", 0, &limits->objects);
   section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
   section.Bytes("program_bytes", &limits->program_bytes);
@@ -220,6 +221,7 @@ ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
   section.Count("max_sessions", 0, &listener.limits.max_sessions);
   section.Count("max_connections", 0, &listener.limits.max_connections);
   section.Bytes("memory_bytes_per_session", &listener.limits.memory_bytes);
+  section.Bytes("device_memory", &listener.limits.device_memory);
   section.Count("max_resources", 0, &listener.limits.max_resources);
   section.Bytes("max_resource_bytes", &listener.limits.max_resource_bytes);
   section.Finish();

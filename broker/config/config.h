@@ -63,6 +63,7 @@ struct LimitsConfig {
   uint64_t max_connections = 2048;
   uint64_t max_connections_per_user = 512;
   uint64_t memory_bytes = 0;
+  uint64_t device_memory_per_account = 0;  // Of all sessions of one account.
   uint64_t objects = 1'000'000;
   uint64_t in_flight_commands = 1'000'000;
   uint64_t program_bytes = 64ULL << 20;

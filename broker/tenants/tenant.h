@@ -27,7 +27,8 @@ inline constexpr uint32_t kMostShare = 10'000;
 struct AccountLimits {
   uint64_t max_sessions = 0;
   uint64_t max_connections = 0;
-  uint64_t memory_bytes = 0;  // Of each session.
+  uint64_t memory_bytes = 0;   // Of each session.
+  uint64_t device_memory = 0;  // Of all of them.
   uint64_t max_resources = 0;
   uint64_t max_resource_bytes = 0;  // Of all of them.
 };

@@ -13,6 +13,7 @@
 #include "broker/os/descriptor_identity.h"
 #include "client_icd/session/session.h"
 #include "proto/broker_messages.h"
+#include "proto/memory_messages.h"
 
 namespace sluice::client {
 
@@ -32,6 +33,8 @@ class BrokerConnection {
 
   // The daemon's configuration lets its clients have resources.
   bool shares_resources() const { return shares_resources_; }
+  // The most that its devices may say of their memory; 0: whatever they do.
+  uint64_t memory_bytes() const { return memory_bytes_; }
   // Empty if it tells none (broker/base/peer_version.h).
   const std::string& daemon_version() const { return daemon_version_; }
   // False once the application has closed our socket.
@@ -45,11 +48,13 @@ class BrokerConnection {
       : socket_(std::move(socket)),
         closes_sessions_(wire::HasFeature(features, wire::kFeatureCloseSession)),
         shares_resources_(wire::HasFeature(features, wire::kFeatureSharesResources)),
+        memory_bytes_(wire::MemoryIn(features)),
         daemon_version_(VersionIn(features)) {}
 
   os::GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
   const bool shares_resources_;
+  const uint64_t memory_bytes_;
   const std::string daemon_version_;
   uint64_t next_nonce_ = 1;
 };

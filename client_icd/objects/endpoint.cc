@@ -18,6 +18,7 @@
 #include "client_icd/connect/sync_mode.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
+#include "proto/told_memory.h"
 
 namespace sluice::client {
 namespace {
@@ -95,6 +96,8 @@ absl::Status Endpoint::DiscoverLocked() {
     return absl::InvalidArgumentError(absl::StrCat("the daemon's snapshot does not parse; ",
                                                    VersionAdvice("client", "daemon", version)));
   }
+  if (broker_ != nullptr && broker_->memory_bytes() != 0)
+    wire::NarrowMemory(broker_->memory_bytes(), &snapshot);
   if (snapshot.platforms().empty()) {  // It may have some another time.
     return absl::UnavailableError(
         problem.empty() ? "the daemon offers no device: see [devices] allow in its configuration"

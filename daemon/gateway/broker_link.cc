@@ -12,7 +12,9 @@
 #include "broker/os/shared_memory.h"
 #include "broker/os/threads.h"
 #include "proto/gateway_messages.h"
+#include "proto/memory_messages.h"
 #include "proto/status_macros.h"
+#include "proto/told_memory.h"
 
 namespace sluice::gateway {
 namespace {
@@ -67,6 +69,14 @@ absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const wire::Welcom
   if (welcome.snapshot_size == 0) return snapshot;
   if (fds.size() != 1) return absl::InvalidArgumentError("a welcome without its snapshot");
   ASSIGN_OR_RETURN(snapshot.bytes, os::ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes));
+  const uint64_t memory =
+      wire::IsTerminated(welcome.features) ? wire::MemoryIn(welcome.features) : 0;
+  v1::PlatformSnapshot parsed;
+  // What is none is the client's to refuse.
+  if (memory != 0 && parsed.ParseFromString(snapshot.bytes)) {
+    wire::NarrowMemory(memory, &parsed);
+    snapshot.bytes = parsed.SerializeAsString();
+  }
   return snapshot;
 }
 

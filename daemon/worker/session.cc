@@ -212,11 +212,9 @@ void Session::ReportFailedCreation(const char* call, uint64_t context_id, uint64
   replies_.Send(reply, wire::Wake::kUrgent);
 }
 
-void Session::DescribeLease(pb::Lease* lease) const {
+void Session::DescribeLease(pb::Lease* lease) {
   thread_.Assert();
-  const uint64_t bytes = quota_.memory_bytes();
-  const uint64_t limit = options_.limits.memory_bytes;
-  lease->set_memory_bytes(limit > bytes ? limit - bytes : 0);
+  lease->set_memory_bytes(quota_.MemoryLeft());
   const uint64_t objects = options_.limits.objects;
   lease->set_objects(objects > state_.objects.size() ? objects - state_.objects.size() : 0);
 }

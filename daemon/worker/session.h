@@ -186,7 +186,7 @@ class Session {
   // the place of the new one.
   void ReportFailedCreation(const char* call, uint64_t context_id, uint64_t id, cl_int status);
   // Says how much may be created before a limit of the session is reached.
-  void DescribeLease(pb::Lease* lease) const;
+  void DescribeLease(pb::Lease* lease);
   // An event that the client names and nobody has may be a refused command's.
   bool forgot_refused() const {
     thread_.Assert();

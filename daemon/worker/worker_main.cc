@@ -34,6 +34,7 @@
 #include "daemon/worker/worker_process.h"
 #include "proto/broker_messages.h"
 #include "proto/handle_messages.h"
+#include "proto/memory_messages.h"
 #include "proto/quiet_parsing.h"
 #include "proto/ring_abi.h"
 #include "proto/status_macros.h"
@@ -124,6 +125,11 @@ bool OnControl(Session& session) {
   if (wire::PeekMessageType(buffer, *size) ==
       static_cast<uint16_t>(wire::MessageType::kShadowStatsRequest))
     SendShadowStats(session);
+  wire::GrantMemory granted;
+  if (wire::ParseMessage(buffer, *size, &granted))
+    session.quota().grant().OnGranted(granted.serial, granted.bytes);
+  wire::SpareMemory spare;
+  if (wire::ParseMessage(buffer, *size, &spare)) session.quota().grant().OnSpare();
   return true;
 }
 
@@ -158,9 +164,30 @@ void OnHandleChannel(Session& session) {
       if (key == kHandleChannel) OnHandleChannel(session);
       if (key == kControlSocket && !OnControl(session)) {
         (*poller)->Remove(kControlSocket, kControlSocket);  // The broker is gone: we stay.
+        session.quota().grant().OnLost();
       }
     }
   }
+}
+
+// Its account's device memory is the broker's to grant.
+void AttachGrant(Session& session) {
+  const uint64_t limit = session.options().limits.account_memory_bytes;
+  if (limit == 0) return;
+  MemoryGrant::Broker broker;
+  broker.want = [](uint64_t serial, uint64_t bytes, bool ahead) {
+    auto message = wire::MakeMessage<wire::WantMemory>();
+    message.serial = serial;
+    message.bytes = bytes;
+    message.ahead = ahead ? 1 : 0;
+    return os::SendMessage(kControlSocket, &message, sizeof(message)).ok();
+  };
+  broker.give_back = [](uint64_t bytes) {
+    auto message = wire::MakeMessage<wire::MemoryReturned>();
+    message.bytes = bytes;
+    (void)os::SendMessage(kControlSocket, &message, sizeof(message));
+  };
+  session.quota().grant().Attach(std::move(broker), limit);
 }
 
 // Before the first driver is loaded, and the first thread started.
@@ -206,6 +233,7 @@ absl::Status RunSession(const WorkerOptions& all) {
   // All of this lives until the process ends.
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
   RETURN_IF_ERROR(AttachTurns(all.turns, session));
+  AttachGrant(session);
   session.set_on_lost_device(
       [](const std::string& what) { Notice(wire::WorkerNoticeKind::kDriverError, what); });
   const absl::Status prepared = Prepare(session);

@@ -25,6 +25,7 @@ bool ParseFlag(const std::string& text, bool* out) {
 
 bool TakeLimit(const std::string& name, const std::string& value, Limits* limits) {
   if (name == "--limit-memory") return ParseLimit(value, kNoLimit, &limits->memory_bytes);
+  if (name == "--limit-account-memory") return ParseLimit(value, 0, &limits->account_memory_bytes);
   if (name == "--limit-objects") return ParseLimit(value, kNoLimit, &limits->objects);
   if (name == "--limit-program-bytes") return ParseLimit(value, kNoLimit, &limits->program_bytes);
   if (name == "--limit-in-flight") return ParseLimit(value, 0, &limits->in_flight);

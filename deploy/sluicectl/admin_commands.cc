@@ -248,6 +248,8 @@ Json SessionJson(const v1::SessionEntry& entry) {
           {"age_seconds", entry.age_seconds()},
           {"ending", entry.ending()},
           {"memory_bytes", entry.memory_bytes()},
+          {"granted_bytes", entry.granted_bytes()},
+          {"account_memory_limit", entry.account_memory_limit()},
           {"objects", entry.object_count()},
           {"commands", entry.commands_executed()},
           {"contexts", entry.context_count()},
@@ -268,6 +270,13 @@ Json SessionJson(const v1::SessionEntry& entry) {
           {"device", entry.device_name()}};
 }
 
+// "12.0 MiB", and of how much its account may have, if that is known.
+std::string MemoryOf(const v1::SessionEntry& entry) {
+  const std::string used = Bytes(entry.memory_bytes());
+  const uint64_t limit = entry.account_memory_limit();
+  return limit == 0 ? used : absl::StrCat(used, " of ", Bytes(limit));
+}
+
 int SessionsCommand(const CommonFlags& flags) {
   v1::ListSessionsReply reply;
   const auto print = [&] {
@@ -277,22 +286,24 @@ int SessionsCommand(const CommonFlags& flags) {
     const int name = Width(reply.sessions(), 18, [](auto& entry) { return entry.process_name(); });
     const int turns = Width(reply.sessions(), 10, &TurnsOf);
     const int share = Width(reply.sessions(), 5, &ShareOf);
+    const int memory = Width(reply.sessions(), 10, &MemoryOf);
     if (!flags.json) {
-      Print(absl::StrFormat(
-          "%-16s  %-*s %-*s %-*s %8s %8s  %-7s %10s %10s %8s  %-20s %-*s %-*s %s\n", "SESSION",
-          identity, "IDENTITY", tenant, "TENANT", name, "PROCESS", "CLIENT", "WORKER", "AGE",
-          "COMMANDS", "MEMORY", "OBJECTS", "SHARED BY", turns, "TURNS", share, "SHARE", "DEVICE"));
+      Print(
+          absl::StrFormat("%-16s  %-*s %-*s %-*s %8s %8s  %-7s %10s %*s %8s  %-20s %-*s %-*s %s\n",
+                          "SESSION", identity, "IDENTITY", tenant, "TENANT", name, "PROCESS",
+                          "CLIENT", "WORKER", "AGE", "COMMANDS", memory, "MEMORY", "OBJECTS",
+                          "SHARED BY", turns, "TURNS", share, "SHARE", "DEVICE"));
     }
     for (const v1::SessionEntry& entry : reply.sessions()) {
       list.push_back(SessionJson(entry));
       if (flags.json) continue;
       Print(absl::StrFormat(
-          "%-16s  %-*s %-*s %-*s %8d %8d  %-7s %10d %10s %8d  %-20s %-*s %-*s %s%s\n",
+          "%-16s  %-*s %-*s %-*s %8d %8d  %-7s %10d %*s %8d  %-20s %-*s %-*s %s%s\n",
           HexId(entry.session_id()), identity, ShownText(entry.identity()), tenant,
           ShownText(entry.tenant()), name, ShownText(entry.process_name()), entry.client_pid(),
-          entry.worker_pid(), Duration(entry.age_seconds()), entry.commands_executed(),
-          Bytes(entry.memory_bytes()), entry.object_count(), Ways(entry), turns,
-          ShownText(TurnsOf(entry)), share, ShareOf(entry), ShownText(entry.device_name()),
+          entry.worker_pid(), Duration(entry.age_seconds()), entry.commands_executed(), memory,
+          MemoryOf(entry), entry.object_count(), Ways(entry), turns, ShownText(TurnsOf(entry)),
+          share, ShareOf(entry), ShownText(entry.device_name()),
           entry.ending() ? " (ending)" : ""));
     }
     if (flags.json) PrintJson({{"sessions", list}});

@@ -34,6 +34,7 @@ struct ListenerFlags {
   uint64_t max_connections = 0;
   std::string memory;
   uint64_t max_resources = 0;
+  std::string device_memory;
   std::string resource_memory;
   bool end_sessions = false;
 };
@@ -92,6 +93,10 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
   add->add_option("--memory", flags->memory,
                   "Of each session, such as 4GiB; default: as the daemon's other sessions")
       ->type_name("BYTES");
+  add->add_option("--device-memory", flags->device_memory,
+                  "Of all sessions together, such as 16GiB; default: the daemon's "
+                  "device_memory_per_account")
+      ->type_name("BYTES");
   add->add_option("--max-resources", flags->max_resources,
                   "Shared resources at once; default: the daemon's max_resources_per_user")
       ->type_name("COUNT");
@@ -126,11 +131,15 @@ std::optional<std::string> Fill(const ListenerFlags& flags, v1::Listener* listen
   }
   listener->set_max_resources(flags.max_resources);
   uint64_t memory = 0;
+  uint64_t device_memory = 0;
   uint64_t resource_memory = 0;
   std::optional<std::string> problem = ReadBytes("--memory", flags.memory, &memory);
   if (!problem.has_value())
+    problem = ReadBytes("--device-memory", flags.device_memory, &device_memory);
+  if (!problem.has_value())
     problem = ReadBytes("--resource-memory", flags.resource_memory, &resource_memory);
   listener->set_memory_bytes_per_session(memory);
+  listener->set_device_memory(device_memory);
   listener->set_max_resource_bytes(resource_memory);
   return problem;
 }
@@ -184,6 +193,7 @@ Json ToJson(const v1::ListenerEntry& entry) {
           {"max_sessions", listener.max_sessions()},
           {"max_connections", listener.max_connections()},
           {"memory_bytes_per_session", listener.memory_bytes_per_session()},
+          {"device_memory", listener.device_memory()},
           {"max_resources", listener.max_resources()},
           {"max_resource_bytes", listener.max_resource_bytes()},
           {"from_file", entry.from_file()},

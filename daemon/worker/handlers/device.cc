@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/info_reader.h"
 
 namespace sluice::worker {
+namespace {
+
+uint64_t MostMemory(const Limits& limits) {
+  const uint64_t of_account = limits.account_memory_bytes;
+  return of_account == 0 ? limits.memory_bytes : std::min(limits.memory_bytes, of_account);
+}
+
+}  // namespace
 
 HandlerResult HandleSetDevices(Session& session, const pb::SetDevices& cmd, Call&) {
   absl::flat_hash_map<uint64_t, uint64_t> ids_by_key;
@@ -41,7 +51,7 @@ HandlerResult HandleCreateSubDevices(Session& session, const pb::CreateSubDevice
     device->platform = parent->platform;
     device->is_cpu = parent->is_cpu;
     device->quirks = parent->quirks;
-    ReadDeviceInfo(handles[i], session.options().limits.memory_bytes,
+    ReadDeviceInfo(handles[i], MostMemory(session.options().limits),
                    call.answer.add_devices()->mutable_info());
     if (const cl_int added = session.Add(device->id, device); added != CL_SUCCESS) return added;
   }

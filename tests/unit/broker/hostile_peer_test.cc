@@ -206,7 +206,7 @@ TEST_F(HostilePeerTest, ConnectionLimitHolds) {
 
 // A worker that breaks the control protocol, or floods it, is ended; the next session is served.
 TEST_F(HostilePeerTest, MisbehavingWorkersAreEnded) {
-  for (const char* mode : {"garbage ignore", "flood"}) {
+  for (const char* mode : {"garbage ignore", "flood", "takes-memory", "returns-memory"}) {
     BrokerProcess broker(directory_, {.worker_mode = mode});
     TestClient client(broker.socket());
     wire::Welcome welcome;

@@ -8,6 +8,8 @@
 //   file are ignored flood            sends notices without end          garbage       sends a
 //   malformed control message violate          reports a violation              last-words reports
 //   a violation and exits  probe-says    the probe writes a line to stderr
+//   takes-memory     wants memory where its account has no limit     returns-memory   gives back
+//   what it never had
 //
 // A client that sends "describe" on the handle channel gets back, in one message, one line each:
 // its arguments, environment, open descriptors, uid, and whether it may gain privileges. Other
@@ -40,6 +42,7 @@
 #include <string>
 
 #include "proto/broker_messages.h"
+#include "proto/memory_messages.h"
 
 extern char** environ;
 
@@ -100,6 +103,12 @@ void SendControl(const T& message) {
 
 void Misbehave() {
   if (Mode("garbage")) SendControl(wire::MessageHeader{wire::kBrokerMagic, 99, 8});
+  auto want = wire::MakeMessage<wire::WantMemory>();
+  want.bytes = UINT64_MAX;
+  if (Mode("takes-memory")) SendControl(want);
+  auto returned = wire::MakeMessage<wire::MemoryReturned>();
+  returned.bytes = UINT64_MAX;
+  if (Mode("returns-memory")) SendControl(returned);
   auto notice = wire::MakeMessage<wire::WorkerNotice>();
   notice.kind = static_cast<uint32_t>(wire::WorkerNoticeKind::kViolation);
   wire::SetString(notice.text, "client sent a frame of\nno known kind");

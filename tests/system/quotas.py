@@ -1,0 +1,198 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: Apache-2.0
+"""What an account may have of all its sessions together, with real workers and programs of several users: over it a
+program gets an OpenCL error and goes on, others have what is theirs, and what has gone can be had again.
+
+Usage: quotas.py
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import harness
+
+SECONDS = 60
+MIB = 1 << 20
+ALICE, BOB = 65532, 65533  # Numbers of nobody's.
+NO_MEMORY = -4  # CL_MEM_OBJECT_ALLOCATION_FAILURE: clCreateBuffer, section 5.2.1.
+report = harness.Report("quotas")
+os.environ.pop("POCL_CACHE_DIR", None)  # The suite's is root's; each domain has its own.
+
+
+class Daemon(harness.Daemon):
+    """One that gives each isolation domain a worker user and a cache of its own, as an installed one does."""
+
+    def __init__(self, limits="", more="", kind="ring"):
+        self.more = more
+        super().__init__(kind, limits)
+
+    def _config_text(self, limits):
+        self.cache = self.directory / "cache"
+        self.cache.mkdir()
+        text = f'[broker]\nsocket = "{self.socket}"\n[worker]\ncache_directory = "{self.cache}"\n'
+        text += f"[limits]\n{limits}\n{self.more}\n"
+        if self.kind == "network":
+            text += f'[[network]]\nlisten = "127.0.0.1:{self.port}"\n'
+        return text
+
+    def listener(self, tenant):
+        return self.directory / "sluice-tenants" / tenant / "broker.sock"
+
+    def environment(self, path=None):
+        endpoint = f"unix:{path}" if path else self.endpoint()
+        return dict(super().environment(), SLUICE_ENDPOINT=endpoint, HOME="/nonexistent")
+
+    def ctl(self, *arguments):
+        run = subprocess.run([str(harness.built("sluicectl")), *arguments, "--json", "--admin-socket",
+                              str(self.admin_socket)], capture_output=True, text=True, timeout=SECONDS)
+        return run.returncode, json.loads(run.stdout or "{}")
+
+    def sessions(self):
+        return self.ctl("sessions")[1].get("sessions", [])
+
+    def granted(self, tenant):
+        return sum(entry["granted_bytes"] for entry in self.sessions() if entry["tenant"] == tenant)
+
+
+class Program(harness.Application):
+    """`quota`, as another user: creates and releases memory as it is told."""
+
+    def __init__(self, daemon, uid, path=None):
+        self.process = subprocess.Popen(
+            ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", str(harness.built("quota"))],
+            env=daemon.environment(path), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.output = self.errors = ""
+        self.wait_for("READY", SECONDS)
+
+    def tell(self, line):
+        """What it printed, split into words; None if it has ended or hangs."""
+        self.output = ""
+        self.process.stdin.write(f"{line}\n".encode())
+        self.process.stdin.flush()
+        if not self.wait_for("END\n", SECONDS):
+            return None
+        return self.output.split()[:-1]
+
+    def make(self, count, size):
+        told = self.tell(f"make {count} {size}")
+        return (int(told[1]), int(told[2])) if told else None
+
+    def works(self):
+        return self.tell("work") == ["work", "1"]
+
+
+def ended(programs):
+    for program in programs:
+        program.end(SECONDS)
+
+
+def device_memory():
+    limit = 64 * MIB
+    with Daemon(f"device_memory_per_account = {limit}") as daemon:
+        one, two, other = Program(daemon, ALICE), Program(daemon, ALICE), Program(daemon, BOB)
+        for program in (one, other):
+            told = program.tell("device")
+            report.check(told == ["global", str(limit), "largest", str(limit)], "devices have as much as the account", told)
+        report.check(one.make(4, 8 * MIB) == (4, 0), "a first session has half of it", one.output)
+        made = two.make(100, 8 * MIB)
+        report.check(made in ((3, NO_MEMORY), (4, NO_MEMORY)), "a second one has the rest, and then an error", made)
+        granted = daemon.granted(f"uid:{ALICE}")
+        report.check(56 * MIB <= granted <= limit, "the daemon has granted no more than the limit", granted)
+        report.check(two.works() and one.works(), "both go on")
+        report.check(other.make(7, 8 * MIB) == (7, 0), "another account has its own", other.output)
+        one.tell("free 4")
+        made = two.make(100, 8 * MIB)
+        report.check(made in ((3, NO_MEMORY), (4, NO_MEMORY)), "what one gives back the other can have", made)
+        report.check(two.tell(f"svm {16 * MIB}") == ["svm", "0"], "shared virtual memory is counted too", two.output)
+        two.tell("free 100")
+        report.check(two.tell(f"svm {16 * MIB}") == ["svm", "1"], "and had within the limit", two.output)
+        small = two.make(20000, 1024)
+        report.check(small == (20000, 0) and two.works(), "many small buffers are within it", small)
+        many = two.tell(f"each 200 {16 * MIB}")
+        report.check(many == ["made", "200", "0"], "buffers that come and go are counted once", many)
+        refused = [one.make(1, 65 * MIB)[1] for _ in range(40)]
+        report.check(set(refused) <= {NO_MEMORY, -61} and one.works(), "a program that asks again and again goes on",
+                     set(refused))
+        entries = [entry for entry in daemon.sessions() if entry["tenant"] == f"uid:{ALICE}"]
+        report.check(all(entry["account_memory_limit"] == limit for entry in entries), "sluicectl shows the limit", entries)
+        worker = max(entries, key=lambda entry: entry["granted_bytes"])["worker_pid"]
+        os.kill(worker, signal.SIGKILL)
+        harness.wait_until(lambda: len(daemon.sessions()) == 2, SECONDS)
+        made = one.make(100, 8 * MIB) if one.process.poll() is None else None
+        report.check(made in ((7, NO_MEMORY), (8, NO_MEMORY)), "a dead worker's part is free again", made)
+        ended((one, two, other))
+        harness.wait_until(lambda: not daemon.sessions(), SECONDS)
+        log = daemon.log.read_text(errors="replace")
+        report.check("control protocol" not in log and "protocol violation" not in log, "nobody was taken for hostile",
+                     log[-1500:])
+
+
+def crowd():
+    """Sessions of one account that all want more than there is: no sum beyond it, and all get on."""
+    limit = 48 * MIB
+    with Daemon(f"device_memory_per_account = {limit}") as daemon:
+        programs = [Program(daemon, ALICE) for _ in range(4)]
+        for program in programs:
+            program.output = ""
+            program.process.stdin.write(f"each 300 {4 * MIB}\nmake 100 {2 * MIB}\n".encode())
+            program.process.stdin.flush()
+        most = 0
+
+        def over():
+            nonlocal most
+            most = max(most, daemon.granted(f"uid:{ALICE}"))
+            for program in programs:
+                program.output += (program.process.stdout.read() or b"").decode()
+            return all(program.output.count("END") == 2 for program in programs)
+        report.check(harness.wait_until(over, SECONDS), "sessions that compete come to an end",
+                     [program.output for program in programs])
+        report.check(0 < most <= limit, "never more than the limit was granted", most)
+        held = sum(int(program.output.split("made ")[2].split()[0]) for program in programs)
+        report.check(18 <= held <= 24, "and nearly all of it was had", held)
+        report.check(all(program.works() for program in programs if "made 0" not in program.output), "all go on")
+        ended(programs)
+
+
+def listeners():
+    with Daemon('device_memory_per_account = "1GiB"',
+                '[[listener]]\ntenant = "lab"\nmode = "0666"\ndevice_memory = "32MiB"\n'
+                '[[listener]]\ntenant = "office"\nmode = "0666"\nmemory_bytes_per_session = "16MiB"') as daemon:
+        lab = [Program(daemon, uid, daemon.listener("lab")) for uid in (ALICE, BOB)]
+        told = lab[0].tell("device")
+        report.check(told == ["global", str(32 * MIB), "largest", str(32 * MIB)], "a listener's devices have its memory", told)
+        made = [program.make(100, 4 * MIB)[0] for program in lab]
+        report.check(7 <= sum(made) <= 8, "its users' sessions have it together", made)
+        office = Program(daemon, ALICE, daemon.listener("office"))
+        told = office.tell("device")
+        report.check(told == ["global", str(16 * MIB), "largest", str(16 * MIB)], "a session's limit is told, too", told)
+        code, told = daemon.ctl("listener", "add", "job", "--mode", "0666", "--device-memory", "24MiB")
+        job = Program(daemon, ALICE, told.get("socket"))
+        made = job.make(100, 4 * MIB)
+        report.check(code == 0 and made in ((5, NO_MEMORY), (6, NO_MEMORY)), "so has a listener made at run time", made)
+        listed = {entry["tenant"]: entry["device_memory"] for entry in daemon.ctl("listener", "list")[1]["listeners"]}
+        report.check(listed == {"lab": 32 * MIB, "office": 0, "job": 24 * MIB}, "sluicectl lists it", listed)
+        ended([*lab, office, job])
+
+
+def network():
+    with Daemon('device_memory_per_account = "40MiB"', kind="network") as daemon:
+        program = Program(daemon, ALICE)
+        told = program.tell("device")
+        report.check(told == ["global", str(40 * MIB), "largest", str(40 * MIB)], "over the network devices say so", told)
+        made = program.make(100, 8 * MIB)
+        report.check(made in ((4, NO_MEMORY), (5, NO_MEMORY)) and program.works(), "and it holds", made)
+        ended([program])
+
+
+if os.geteuid() != 0:
+    print("SKIP quotas: only root can be several users")
+    sys.exit(0)
+harness.let_others_run()
+device_memory()
+crowd()
+listeners()
+network()
+report.exit()
