@@ -16,6 +16,24 @@ namespace {
 // The account's own limit, which the operator gave it by name, or everybody's.
 uint64_t LimitOf(uint64_t own, uint64_t of_user) { return own != 0 ? own : of_user; }
 
+// Of a limit of the daemon's, what only those get who have less than anybody needs to begin with:
+// nobody takes the last one from them. A small daemon keeps none.
+constexpr uint64_t kReservedPart = 8;
+// The driver's, and one for resources.
+constexpr uint64_t kConnectionsToBegin = 2;
+
+// What is left of `limit` for who has `own` of them already.
+uint64_t LeftFor(uint64_t limit, uint64_t to_begin, uint64_t own) {
+  return own < to_begin ? limit : limit - limit / kReservedPart;
+}
+
+std::string Full(uint64_t limit, uint64_t most, const char* what, const char* key) {
+  if (most == limit)
+    return absl::StrCat("the daemon has its limit of ", limit, what, " (", key, ")");
+  return absl::StrCat("the daemon keeps the last ", limit - most, " of its ", limit, what,
+                      " for those who have none (", key, ")");
+}
+
 const char* KeyOf(uint64_t own, const char* of_listener, const char* of_user) {
   return own != 0 ? of_listener : of_user;
 }
@@ -54,9 +72,10 @@ std::optional<Refusal> Policy::MayEnter(const Caller& caller) const {
 std::optional<Refusal> Policy::MayConnect(const Caller& caller, const Account& account) const {
   thread_.Assert();
   if (std::optional<Refusal> refusal = MayEnter(caller)) return refusal;
-  if (connections_.total() >= limits_.max_connections) {
-    return Refusal{EBUSY, absl::StrCat("the daemon has its limit of ", limits_.max_connections,
-                                       " connections (max_connections)")};
+  const uint64_t most =
+      LeftFor(limits_.max_connections, kConnectionsToBegin, connections_.CountOf(account.name));
+  if (connections_.total() >= most) {
+    return Refusal{EBUSY, Full(limits_.max_connections, most, " connections", "max_connections")};
   }
   const uint64_t own = account.limits.max_connections;
   const uint64_t limit = LimitOf(own, limits_.max_connections_per_user);
@@ -74,18 +93,18 @@ uint64_t Policy::SessionLimitOf(const Account& account) const {
 
 std::optional<Refusal> Policy::MayOpenSession(const Account& account) const {
   thread_.Assert();
-  if (sessions_.total() >= limits_.max_sessions) {
-    return Refusal{EMFILE, absl::StrCat("the daemon has its limit of ", limits_.max_sessions,
-                                        " sessions (max_sessions)")};
-  }
-  if (account.network && network_sessions_.total() >= limits_.max_network_sessions) {
-    return Refusal{EMFILE,
-                   absl::StrCat("the daemon has its limit of ", limits_.max_network_sessions,
-                                " network sessions (max_network_sessions)")};
+  const uint64_t has = sessions_.CountOf(account.name);
+  const uint64_t most = LeftFor(limits_.max_sessions, 1, has);
+  if (sessions_.total() >= most)
+    return Refusal{EMFILE, Full(limits_.max_sessions, most, " sessions", "max_sessions")};
+  const uint64_t most_of_network = LeftFor(limits_.max_network_sessions, 1, has);
+  if (account.network && network_sessions_.total() >= most_of_network) {
+    return Refusal{EMFILE, Full(limits_.max_network_sessions, most_of_network, " network sessions",
+                                "max_network_sessions")};
   }
   const uint64_t own = account.limits.max_sessions;
   const uint64_t limit = LimitOf(own, limits_.max_sessions_per_user);
-  if (sessions_.CountOf(account.name) < limit) return std::nullopt;
+  if (has < limit) return std::nullopt;
   return Refusal{
       EMFILE, absl::StrCat(account.name, " has the limit of ", limit, " sessions (",
                            KeyOf(own, "max_sessions of its tenant", "max_sessions_per_user"), ")")};

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "broker/children/worker_users.h"
 
@@ -69,6 +72,43 @@ TEST(PolicyTest, ConnectionLimits) {
   EXPECT_EQ(MayConnect(policy, 3)->status, EBUSY);
   first.reset();
   EXPECT_FALSE(MayConnect(policy, 1).has_value());
+}
+
+// Of the daemon's limits an eighth is for those who have none: one account, or several together,
+// cannot take the last one from the next who comes.
+TEST(PolicyTest, TheLastOnesAreForThoseWhoHaveNone) {
+  Config config;
+  config.limits.max_sessions = 16;
+  config.limits.max_network_sessions = 8;
+  config.limits.max_connections = 16;
+  Policy policy(config);
+  std::vector<std::shared_ptr<void>> held;
+  for (int i = 0; i < 14; ++i) held.push_back(policy.SessionOpened(Of(1)));
+  const auto refusal = policy.MayOpenSession(Of(1));
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->status, EMFILE);
+  EXPECT_NE(refusal->message.find("keeps the last 2 of its 16 sessions"), std::string::npos)
+      << refusal->message;
+  for (const uid_t uid : {2u, 3u}) {
+    EXPECT_FALSE(policy.MayOpenSession(Of(uid)).has_value());
+    held.push_back(policy.SessionOpened(Of(uid)));
+    EXPECT_TRUE(policy.MayOpenSession(Of(uid)).has_value()) << "it has one";
+  }
+  EXPECT_TRUE(policy.MayOpenSession(Of(4)).has_value()) << "there is none left";
+  held.clear();
+
+  for (int i = 0; i < 7; ++i) held.push_back(policy.SessionOpened(OfNetwork("CN=a")));
+  EXPECT_TRUE(policy.MayOpenSession(OfNetwork("CN=a")).has_value());
+  EXPECT_FALSE(policy.MayOpenSession(OfNetwork("CN=b")).has_value());
+  held.clear();
+
+  for (int i = 0; i < 14; ++i) held.push_back(policy.ConnectionOpened(Of(1)));
+  EXPECT_EQ(MayConnect(policy, 1)->status, EBUSY);
+  for (int i = 0; i < 2; ++i) {  // A program has a second one for resources.
+    EXPECT_FALSE(MayConnect(policy, 2).has_value());
+    held.push_back(policy.ConnectionOpened(Of(2)));
+  }
+  EXPECT_EQ(MayConnect(policy, 2)->status, EBUSY);
 }
 
 // Sessions are counted per identity and in all, and ending one makes room.
