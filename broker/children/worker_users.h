@@ -55,6 +55,11 @@ class WorkerUsers {
   // `identity_name` as Policy has it; "" for the probe. Makes the directory.
   absl::StatusOr<Tenant> For(const std::string& identity_name);
 
+  // Where the folders lie of identities that have one of their own; "" if none has. And that of one
+  // of them; nothing is made.
+  const std::string& CacheRoot() const { return cache_root_.empty() ? domain_root_ : cache_root_; }
+  std::string CacheFolderOf(const std::string& identity_name) const;
+
   // Of network clients, and of local users.
   static constexpr size_t kMostIdentities = 4096;
 

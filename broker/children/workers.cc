@@ -38,6 +38,7 @@ Workers::Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended
                  const auto spare = wire::MakeMessage<wire::SpareMemory>();
                  SendMemory(id, &spare, sizeof(spare));
                }}),
+      caches_(loop),
       loop_(loop),
       policy_(policy),
       on_ended_(std::move(on_ended)),
@@ -58,6 +59,7 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
   kill_grace_ms_ = config.kill_grace_ms;
   turns_.Configure(config.turns, groups->DividesProcessors());
   turns_mode_ = config.turns.mode;
+  caches_.Configure(config, launcher->users().CacheRoot());
 }
 
 uint64_t Workers::NewId() const {
@@ -173,6 +175,8 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   const uint64_t memory_limit = DeviceMemoryLimit(limits_, request.tenant.account);
   if (memory_limit != 0) grants_.Add(id, request.tenant.account.name, memory_limit);
   info.account_memory_limit = memory_limit;
+  session->cache_slot =
+      caches_.SessionOpened(launcher_->users().CacheFolderOf(request.tenant.domain.name));
   sessions_[id] = std::move(session);
   {
     absl::MutexLock lock(&mutex_);

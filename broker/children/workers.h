@@ -25,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "broker/children/cache_bounds.h"
 #include "broker/children/child_output.h"
 #include "broker/children/child_watch.h"
 #include "broker/children/memory_grants.h"
@@ -131,7 +132,8 @@ class Workers {
     ChildWatch exit_watch;
     ChildOutput output;
     os::UniqueFd control;
-    std::shared_ptr<void> slot;  // Of the policy's.
+    std::shared_ptr<void> slot;        // Of the policy's.
+    std::shared_ptr<void> cache_slot;  // Of caches_.
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
     // Two for each look at the sessions, and 50 for memory of one that keeps its pace.
@@ -165,6 +167,7 @@ class Workers {
   TurnGiver turns_;
   MemoryGrants grants_;
   EventLoop::TimerId grant_timer_ = 0;
+  CacheBounds caches_;
   EventLoop* const loop_;
   Policy* const policy_;
   const std::function<void()> on_ended_;

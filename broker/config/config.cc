@@ -143,6 +143,7 @@ void ReadWorker(SectionReader section, Config* config) {
                  return os::IsAbsolutePath(text) && os::IsDirectory(text);
                });
   section.Bytes("cache_bytes", &config->cache_bytes);
+  section.Bytes("all_caches_bytes", &config->all_caches_bytes);
   section.Boolean("confine_files", &config->confine_files);
   section.StringOrList("readable", &ReadableProblem, &config->readable);
   section.StringOrList("executable", &ExecutableProblem, &config->executable);

@@ -104,9 +104,10 @@ struct Config {
   int64_t drain_timeout_ms = 30'000;
   int64_t kill_grace_ms = 1'000;  // From asking a worker to end to killing it.
 
-  std::optional<std::string> worker_user;  // Unset = of root's daemon, one for each identity.
-  std::string cache_directory;             // "" = the worker user's own.
-  uint64_t cache_bytes = 1ULL << 30;       // Of each identity's compile cache in it; 0 = no bound.
+  std::optional<std::string> worker_user;   // Unset = of root's daemon, one for each identity.
+  std::string cache_directory;              // "" = the worker user's own.
+  uint64_t cache_bytes = 1ULL << 30;        // Of each identity's compile cache in it; 0 = no bound.
+  uint64_t all_caches_bytes = 16ULL << 30;  // Of all these together; 0 = no bound.
   bool confine_files = true;            // Workers reach only what drivers need of the host's files.
   std::vector<std::string> readable;    // What workers may read besides.
   std::vector<std::string> executable;  // What workers may run besides linkers.

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "broker/base/daemon_places.h"
 #include "broker/base/log.h"
+#include "broker/children/cache_folder.h"
 #include "broker/os/lasting_thread.h"
 #include "broker/os/process.h"
 #include "broker/os/this_process.h"
@@ -112,8 +113,9 @@ void RemoveElsewhere(std::vector<std::string> directories) {
   // Without a thread they stay until the next start.
   (void)os::StartOnLastingThread([directories = std::move(directories)] {
     for (const std::string& directory : directories) {
-      std::error_code error;
-      fs::remove_all(directory, error);
+      if (RemoveCache(directory)) continue;
+      Log(LogLevel::kWarning, "broker", "a forgotten compile cache could not be removed",
+          {{"folder", directory}});
     }
   });
 }
@@ -152,9 +154,7 @@ absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) 
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode) && info.st_uid == owner) return absl::OkStatus();
-    std::error_code error;
-    fs::remove_all(path, error);
-    if (error) return absl::InternalError(absl::StrCat("removing ", path, ": ", error.message()));
+    if (!RemoveCache(path)) return absl::ErrnoToStatus(errno, absl::StrCat("removing ", path));
   }
   if (::mkdir(path.c_str(), 0700) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("creating ", path));
@@ -231,13 +231,17 @@ std::string WorkerUsers::Describe() const {
   return service_.has_value() ? service_->name : "";
 }
 
-absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity_name) {
-  Tenant tenant{service_, ""};
+std::string WorkerUsers::CacheFolderOf(const std::string& identity_name) const {
   const std::string& root =
       cache_root_.empty() && IsDomain(identity_name) ? domain_root_ : cache_root_;
-  if (root.empty()) return tenant;
-  if (absl::Status made = MakeRoot(root); !made.ok()) return made;
-  tenant.cache_directory = absl::StrCat(root, "/", PathComponent(identity_name));
+  return root.empty() ? "" : absl::StrCat(root, "/", PathComponent(identity_name));
+}
+
+absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string& identity_name) {
+  Tenant tenant{service_, CacheFolderOf(identity_name)};
+  if (tenant.cache_directory.empty()) return tenant;
+  if (absl::Status made = MakeRoot(fs::path(tenant.cache_directory).parent_path()); !made.ok())
+    return made;
   const bool is_new =
       own_uids_ && !identity_name.empty() && !tenants_.contains(tenant.cache_directory);
   if (own_uids_ && !identity_name.empty()) {

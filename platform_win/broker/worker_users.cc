@@ -18,4 +18,6 @@ std::string WorkerUsers::Describe() const {
 // Without a cache of its own: a folder that one restricted worker may write, all may.
 absl::StatusOr<WorkerUsers::Tenant> WorkerUsers::For(const std::string&) { return Tenant(); }
 
+std::string WorkerUsers::CacheFolderOf(const std::string&) const { return ""; }
+
 }  // namespace sluice::broker

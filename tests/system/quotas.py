@@ -24,14 +24,15 @@ os.environ.pop("POCL_CACHE_DIR", None)  # The suite's is root's; each domain has
 class Daemon(harness.Daemon):
     """One that gives each isolation domain a worker user and a cache of its own, as an installed one does."""
 
-    def __init__(self, limits="", more="", kind="ring"):
+    def __init__(self, limits="", more="", kind="ring", worker=""):
         self.more = more
+        self.worker = worker
         super().__init__(kind, limits)
 
     def _config_text(self, limits):
         self.cache = self.directory / "cache"
         self.cache.mkdir()
-        text = f'[broker]\nsocket = "{self.socket}"\n[worker]\ncache_directory = "{self.cache}"\n'
+        text = f'[broker]\nsocket = "{self.socket}"\n[worker]\ncache_directory = "{self.cache}"\n{self.worker}\n'
         text += f"[limits]\n{limits}\n{self.more}\n"
         if self.kind == "network":
             text += f'[[network]]\nlisten = "127.0.0.1:{self.port}"\n'
@@ -177,6 +178,48 @@ def listeners():
         ended([*lab, office, job])
 
 
+def used_bytes(folder):
+    run = subprocess.run(["du", "-s", "--block-size=1", str(folder)], capture_output=True, text=True)
+    return int(run.stdout.split()[0])
+
+
+def write_as_owner(folder, name, size):
+    """What a kernel with system calls could leave there."""
+    owner = folder.stat().st_uid
+    subprocess.run(["setpriv", f"--reuid={owner}", f"--regid={owner}", "--clear-groups", "sh", "-c",
+                    f"mkdir -p '{folder}/{name}' && head -c {size} /dev/zero >'{folder}/{name}/file'"], check=True)
+
+
+def disk():
+    """A tenant's cache is bounded from outside, and all of them together."""
+    with Daemon(worker='cache_bytes = "4MiB"\nall_caches_bytes = "10MiB"') as daemon:
+        for uid in (ALICE, BOB, ALICE - 1):
+            Program(daemon, uid).end(SECONDS)
+        harness.wait_until(lambda: not daemon.sessions(), SECONDS)
+        folders = {uid: daemon.cache / f"uid-{uid}" for uid in (ALICE, BOB, ALICE - 1)}
+        hidden = folders[ALICE] / "hidden"
+        write_as_owner(folders[ALICE], "old", 3 * MIB)
+        write_as_owner(folders[ALICE], "hidden", 5 * MIB)
+        hidden.chmod(0)
+        before = used_bytes(folders[ALICE])
+        Program(daemon, ALICE).end(SECONDS)
+        report.check(before > 8 * MIB and
+                     harness.wait_until(lambda: used_bytes(folders[ALICE]) <= 4 * MIB, SECONDS),
+                     "what a tenant has left beyond the bound goes when its session ends", used_bytes(folders[ALICE]))
+        for uid in folders:  # The last one was used last.
+            write_as_owner(folders[uid], "large", int(3.8 * MIB))
+            Program(daemon, uid).end(SECONDS)
+        total = lambda: sum(used_bytes(folder) for folder in folders.values())  # noqa: E731
+        report.check(harness.wait_until(lambda: total() <= 10 * MIB, SECONDS), "all together are bounded, too", total())
+        report.check(used_bytes(folders[ALICE - 1]) > 3 * MIB and used_bytes(folders[ALICE]) < MIB,
+                     "those used longest ago were emptied", [used_bytes(folder) for folder in folders.values()])
+        log = daemon.log.read_text(errors="replace")
+        report.check("was trimmed" in log and "used longest ago were emptied" in log, "the log says so", log[-1500:])
+        program = Program(daemon, ALICE)
+        report.check(program.make(1, MIB) == (1, 0) and program.works(), "and its tenant goes on", program.errors)
+        program.end(SECONDS)
+
+
 def network():
     with Daemon('device_memory_per_account = "40MiB"', kind="network") as daemon:
         program = Program(daemon, ALICE)
@@ -194,5 +237,6 @@ harness.let_others_run()
 device_memory()
 crowd()
 listeners()
+disk()
 network()
 report.exit()

@@ -71,6 +71,7 @@ kill_grace_ms = 103
 user = "nobody"
 cache_directory = "/tmp"
 cache_bytes = "6GiB"
+all_caches_bytes = "7GiB"
 confine_files = false
 readable = ["/driver", "/its/data"]
 sync = true
@@ -85,6 +86,7 @@ max_network_sessions = 3
 max_connections = 4
 max_connections_per_user = 5
 memory_bytes_per_session = "2GiB"
+device_memory_per_account = "3GiB"
 objects_per_session = 6
 in_flight_commands_per_session = 7
 program_bytes = 8
@@ -121,6 +123,7 @@ allow_plaintext = true
   EXPECT_EQ(config->worker_user, "nobody");
   EXPECT_EQ(config->cache_directory, "/tmp");
   EXPECT_EQ(config->cache_bytes, 6ULL << 30);
+  EXPECT_EQ(config->all_caches_bytes, 7ULL << 30);
   EXPECT_FALSE(config->confine_files);
   EXPECT_EQ(config->readable, (std::vector<std::string>{"/driver", "/its/data"}));
   EXPECT_TRUE(config->sync);
@@ -132,6 +135,7 @@ allow_plaintext = true
   EXPECT_EQ(config->limits.max_connections, 4u);
   EXPECT_EQ(config->limits.max_connections_per_user, 5u);
   EXPECT_EQ(config->limits.memory_bytes, 2ULL << 30);
+  EXPECT_EQ(config->limits.device_memory_per_account, 3ULL << 30);
   EXPECT_EQ(config->limits.objects, 6u);
   EXPECT_EQ(config->limits.in_flight_commands, 7u);
   EXPECT_EQ(config->limits.program_bytes, 8u);
