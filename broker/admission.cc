@@ -326,6 +326,7 @@ void Admission::CloseConnection(uint64_t id, const std::string& violation) {
          {"reason", violation},
          {"suppressed", log_limiter_.TakeSuppressed()}});
   }
+  opener_->Forget(id);
   workers_->EndOwnedBy(id, "its client is gone");
   resources_->EndOwnedBy(id);
 }

@@ -75,6 +75,7 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
                  [this](pid_t pid) { return IsHelper(pid); }),
       listeners_(&admission_) {
   workers_.Configure(config_, launcher_.get(), groups_.get());
+  workers_.SetOnStarted([this](uint64_t id) { opener_.WorkerStarted(id); });
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->confinement_arguments());

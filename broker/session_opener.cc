@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,7 +23,17 @@ namespace {
 // What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
 constexpr const char* kFeatures[] = {"sync", wire::kResourcesFeature, wire::kFeatureCloseSession};
 
+// On its way: half of what the processors can do for one account, and at least two, so that a
+// driver that waits does not hold up the next one.
+uint64_t MostOfAccount() { return std::max<uint64_t>(2, std::thread::hardware_concurrency() / 2); }
+uint64_t MostInAll() {
+  return std::max<uint64_t>(4, uint64_t{std::thread::hardware_concurrency()} * 2);
+}
+
 }  // namespace
+
+SessionOpener::SessionOpener(Policy* policy, Workers* workers, const Probe* probe)
+    : policy_(policy), workers_(workers), probe_(probe), starts_(MostOfAccount(), MostInAll()) {}
 
 std::string CommonFeatures(const std::string& peer_features) {
   const std::vector<std::string> offered = absl::StrSplit(peer_features, ',', absl::SkipEmpty());
@@ -72,6 +84,25 @@ absl::Status SessionOpener::SendSessionRefusal(int socket, uint64_t request_id,
 absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
                                         const SessionRequest& request) {
   thread_.Assert();
+  absl::Status sent;
+  const auto now = std::make_shared<bool>(true);
+  const bool asked = starts_.Ask(
+      request.tenant.account.name, request.owner, [this, socket, request_id, request, now, &sent] {
+        uint64_t session = 0;
+        const absl::Status told = Open(socket, request_id, request, &session);
+        if (*now) sent = told;  // Later: a peer that cannot be reached is noticed by its socket.
+        return session;
+      });
+  *now = false;
+  if (asked) return sent;
+  return SendSessionRefusal(
+      socket, request_id,
+      {EAGAIN, absl::StrCat(request.tenant.account.name, " has ", SessionStarts::kMostWaiting,
+                            " sessions that wait for their start")});
+}
+
+absl::Status SessionOpener::Open(int socket, uint64_t request_id, const SessionRequest& request,
+                                 uint64_t* session_id) {
   if (draining_) {
     return SendSessionRefusal(socket, request_id,
                               {ESHUTDOWN, "the daemon is about to stop and takes no new sessions"});
@@ -98,6 +129,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
         socket, request_id,
         {EIO, absl::StrCat("the daemon could not start a worker: ", session.status().message())});
   }
+  *session_id = session->id;
   auto answer = wire::MakeMessage<wire::SessionOpened>();
   answer.request_id = request_id;
   answer.session_id = session->id;

@@ -15,13 +15,13 @@
 #include "broker/config/policy.h"
 #include "broker/os/thread_checker.h"
 #include "broker/probe.h"
+#include "broker/session_starts.h"
 
 namespace sluice::broker {
 
 class SessionOpener {
  public:
-  SessionOpener(Policy* policy, Workers* workers, const Probe* probe)
-      : policy_(policy), workers_(workers), probe_(probe) {}
+  SessionOpener(Policy* policy, Workers* workers, const Probe* probe);
 
   void Configure(const Config& config) {
     limits_ = config.limits;
@@ -39,12 +39,20 @@ class SessionOpener {
 
   // An error means that the peer cannot be reached: its connection is to be closed.
   absl::Status SendWelcome(int socket, const std::string& features, const Account& account) const;
+  // At once, or when it is the account's turn: the socket must be there until Forget.
   absl::Status SendSession(int socket, uint64_t request_id, const SessionRequest& request);
+  // The request's owner is gone.
+  void Forget(uint64_t owner) { starts_.Forget(owner); }
+  void WorkerStarted(uint64_t session) { starts_.Done(session); }
 
   static absl::Status SendWelcomeRefusal(int socket, const Refusal& refusal);
   static absl::Status SendSessionRefusal(int socket, uint64_t request_id, const Refusal& refusal);
 
  private:
+  // What is told to the peer, with the session that was started; 0: none was.
+  absl::Status Open(int socket, uint64_t request_id, const SessionRequest& request,
+                    uint64_t* session_id);
+
   os::ThreadChecker thread_;
   Policy* const policy_;
   Workers* const workers_;
@@ -52,6 +60,7 @@ class SessionOpener {
   LimitsConfig limits_;
   bool shares_resources_ = false;
   bool draining_ = false;
+  SessionStarts starts_;
   RateLimiter log_limiter_{20, 2};
 };
 

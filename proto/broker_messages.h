@@ -43,10 +43,11 @@ enum class MessageType : uint16_t {
   kWorkerNotice = 19,
   kShadowStatsRequest = 20,
   kShadowStats = 21,
-  kWantMemory = 22,  // memory_messages.h, this and the next three.
+  kWantMemory = 22,  // memory_messages.h, this and the next four.
   kGrantMemory = 23,
   kSpareMemory = 24,
   kMemoryReturned = 25,
+  kWorkerReady = 26,
   kGatewayHello = 32,
   kGatewayOpen = 33,
   kGatewayFiles = 34,  // gateway_messages.h, this and the next.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What broker and worker say to each other of an account's device memory (broker_messages.h, whose
-// rules hold here), and how a client is told what its account may have.
+// What broker and worker say to each other of an account's part: of device memory, and of sessions
+// that start (broker_messages.h, whose rules hold here); and how a client is told what its account
+// may have.
 #pragma once
 
 #include <charconv>
@@ -12,6 +13,13 @@
 #include "proto/broker_messages.h"
 
 namespace sluice::wire {
+
+// worker -> broker, once: its driver is loaded, and it has offered its client the rings.
+struct WorkerReady {
+  static constexpr MessageType kType = MessageType::kWorkerReady;
+  MessageHeader header;
+};
+static_assert(sizeof(WorkerReady) == 8);
 
 // worker -> broker, one at a time: it needs so many bytes more than it has been granted. Only of a
 // worker that was started with a limit of its account.

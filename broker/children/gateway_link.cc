@@ -253,6 +253,7 @@ void GatewayLink::OnExit(const os::ExitStatus& status) {
       {{"listen", absl::StrJoin(network_.listen, ",")},
        {"how", status.Describe()},
        {"memory_limit_bytes", network_.memory_bytes}});
+  opener_->Forget(owner_);
   workers_->EndOwnedBy(owner_, "its gateway is gone");
   ScheduleRestart();
 }

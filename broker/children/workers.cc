@@ -21,6 +21,7 @@ constexpr int kWorkerControlFd = 4;
 constexpr int kWorkerTurnOrdersFd = 5;
 constexpr int kWorkerTurnWordsFd = 6;
 constexpr int kSigKill = 9;  // No driver's: an operator's, or the kernel's for want of memory.
+constexpr int64_t kLongStartMs = 5'000;
 constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
 
 }  // namespace
@@ -177,6 +178,10 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   info.account_memory_limit = memory_limit;
   session->cache_slot =
       caches_.SessionOpened(launcher_->users().CacheFolderOf(request.tenant.domain.name));
+  session->start_timer = loop_->AddTimer(kLongStartMs, [this, id] {
+    sessions_[id]->start_timer = 0;
+    if (on_started_) on_started_(id);
+  });
   sessions_[id] = std::move(session);
   {
     absl::MutexLock lock(&mutex_);
@@ -191,6 +196,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   SLUICE_CHECK(found != sessions_.end());
   const std::unique_ptr<Session> session = std::move(found->second);
   sessions_.erase(found);
+  NoteStarted(session.get());
   turns_.Remove(id);
   grants_.Remove(id, MonotonicMs());
   ArmGrantTimer();
@@ -292,6 +298,15 @@ void Workers::SendMemory(uint64_t id, const void* message, size_t size) {
   os::SendMessage(found->second->control.get(), message, size).IgnoreError();
 }
 
+void Workers::NoteStarted(Session* session) {
+  if (session->start_timer == 0) return;
+  loop_->CancelTimer(&session->start_timer);
+  // Not from within: it may start another.
+  loop_->Post([this, id = session->id] {
+    if (on_started_) on_started_(id);
+  });
+}
+
 void Workers::ArmGrantTimer() {
   loop_->CancelTimer(&grant_timer_);
   const std::optional<int64_t> due_ms = grants_.NextDueMs();
@@ -310,6 +325,11 @@ void Workers::StoreGrant(uint64_t id) {
 }
 
 bool Workers::HandleControl(Session* session, const void* packet, size_t size) {
+  wire::WorkerReady ready;
+  if (wire::ParseMessage(packet, size, &ready)) {
+    NoteStarted(session);
+    return true;
+  }
   if (const std::optional<bool> memory = HandleMemory(session->id, packet, size)) return *memory;
   wire::WorkerStats stats;
   if (wire::ParseMessage(packet, size, &stats)) {
@@ -452,6 +472,7 @@ void Workers::GiveUp() {
         "a worker does not end though it was killed; going on without it",
         {{"session", HexId(id)}, {"pid", session->worker.pid()}});
     loop_->CancelTimer(&session->kill_timer);
+    loop_->CancelTimer(&session->start_timer);
     StopListening(session.get());
     turns_.Remove(id);
     groups_->Remove(id);

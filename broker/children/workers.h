@@ -99,6 +99,10 @@ class Workers {
 
   // For sessions opened from now on. The others are the caller's and outlive this.
   void Configure(const Config& config, const WorkerLauncher* launcher, WorkerGroups* groups);
+  // Called once for each session, when its worker serves its client, has ended, or takes too long.
+  void SetOnStarted(std::function<void(uint64_t id)> on_started) {
+    on_started_ = std::move(on_started);
+  }
 
   absl::StatusOr<OpenedSession> Open(const SessionRequest& request);
 
@@ -136,6 +140,7 @@ class Workers {
     std::shared_ptr<void> cache_slot;  // Of caches_.
     EventLoop::WatchId control_watch = 0;
     EventLoop::TimerId kill_timer = 0;
+    EventLoop::TimerId start_timer = 0;  // 0: it has started.
     // Two for each look at the sessions, and 50 for memory of one that keeps its pace.
     RateLimiter messages{300, 150};
     RateLimiter notices{10, 1};
@@ -154,6 +159,7 @@ class Workers {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void SendMemory(uint64_t id, const void* message, size_t size);
   void ArmGrantTimer();
+  void NoteStarted(Session* session);
   void StoreGrant(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
   void StoreStats(uint64_t id, const wire::WorkerStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
   void StoreStats(uint64_t id, const wire::ShadowStats& stats) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -172,6 +178,7 @@ class Workers {
   Policy* const policy_;
   const std::function<void()> on_ended_;
   const std::function<void()> on_trouble_;
+  std::function<void(uint64_t id)> on_started_;
 
   // Loop thread only.
   const WorkerLauncher* launcher_ = nullptr;

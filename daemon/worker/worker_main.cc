@@ -253,6 +253,8 @@ absl::Status RunSession(const WorkerOptions& all) {
   RETURN_IF_ERROR(prepared);
   if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
   RETURN_IF_ERROR(offered);
+  const auto ready = wire::MakeMessage<wire::WorkerReady>();
+  (void)os::SendMessage(kControlSocket, &ready, sizeof(ready));
   os::StartDetached([] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.

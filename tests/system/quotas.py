@@ -8,8 +8,11 @@ Usage: quotas.py
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import time
 
 import harness
 
@@ -17,6 +20,7 @@ SECONDS = 60
 MIB = 1 << 20
 ALICE, BOB = 65532, 65533  # Numbers of nobody's.
 NO_MEMORY = -4  # CL_MEM_OBJECT_ALLOCATION_FAILURE: clCreateBuffer, section 5.2.1.
+TOO_LARGE = -61  # CL_INVALID_BUFFER_SIZE, there too: more than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
 report = harness.Report("quotas")
 os.environ.pop("POCL_CACHE_DIR", None)  # The suite's is root's; each domain has its own.
 
@@ -114,9 +118,12 @@ def device_memory():
         report.check(small == (20000, 0) and two.works(), "many small buffers are within it", small)
         many = two.tell(f"each 200 {16 * MIB}")
         report.check(many == ["made", "200", "0"], "buffers that come and go are counted once", many)
-        refused = [one.make(1, 65 * MIB)[1] for _ in range(40)]
-        report.check(set(refused) <= {NO_MEMORY, -61} and one.works(), "a program that asks again and again goes on",
-                     set(refused))
+        refused = [one.make(1, 60 * MIB) for _ in range(80)]
+        report.check(set(refused) == {(0, NO_MEMORY)} and one.make(1, MIB) == (1, 0) and one.works(),
+                     "a program that asks again and again goes on", set(refused))
+        refused = one.make(1, 65 * MIB)
+        report.check(refused == (0, TOO_LARGE), "more than a device has is no size of a buffer", refused)
+        one.tell("free 1")
         entries = [entry for entry in daemon.sessions() if entry["tenant"] == f"uid:{ALICE}"]
         report.check(all(entry["account_memory_limit"] == limit for entry in entries), "sluicectl shows the limit", entries)
         worker = max(entries, key=lambda entry: entry["granted_bytes"])["worker_pid"]
@@ -220,6 +227,74 @@ def disk():
         program.end(SECONDS)
 
 
+# Opens sessions as fast as it is answered, and leaves each at once, on so many connections.
+CHURN = """
+import os, socket, struct, sys
+def message(kind, body):
+    return struct.pack("<IHH", 0x45434c53, kind, 8 + len(body)) + body
+for _ in range(int(sys.argv[2]) - 1):
+    if os.fork() == 0:
+        break
+while True:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.connect(sys.argv[1])
+        client.send(message(1, b"close-session".ljust(256, b"\\0") + b"churn".ljust(64, b"\\0")))
+        for fd in socket.recv_fds(client, 1024, 4)[1]:
+            os.close(fd)
+        client.send(message(3, struct.pack("<IIQ", 0, 0, 1)))
+        for fd in socket.recv_fds(client, 1024, 4)[1]:
+            os.close(fd)
+"""
+
+
+def opening_seconds(path):
+    """From a connection to the rings of a session's worker."""
+    began = time.monotonic()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+        client.settimeout(SECONDS)
+        client.connect(str(path))
+
+        def ask(kind, body):
+            client.send(struct.pack("<IHH", 0x45434c53, kind, 8 + len(body)) + body)
+            return socket.recv_fds(client, 1024, 4)[1]
+        for fd in ask(1, b"close-session".ljust(256, b"\0") + b"measure".ljust(64, b"\0")):
+            os.close(fd)
+        channel = ask(3, struct.pack("<IIQ", 0, 0, 1))
+        if not channel:
+            return None
+        with socket.socket(fileno=channel[0]) as rings:
+            rings.settimeout(SECONDS)
+            fds = socket.recv_fds(rings, 1024, 4)[1]
+        for fd in fds:
+            os.close(fd)
+        return time.monotonic() - began if fds else None
+
+
+def median_opening(path, times):
+    took = [opening_seconds(path) for _ in range(times)]
+    return None if None in took else sorted(took)[times // 2]
+
+
+def churn():
+    """Sessions of one account that come and go without end hold up no other account's."""
+    with Daemon() as daemon:
+        median_opening(daemon.socket, 3)
+        alone = median_opening(daemon.socket, 7)
+        crowd = subprocess.Popen(["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", sys.executable,
+                                  "-c", CHURN, str(daemon.socket), "32"], start_new_session=True)
+        try:
+            harness.wait_until(lambda: daemon.log.read_text(errors="replace").count(f"uid:{ALICE}") > 100, SECONDS)
+            beside = median_opening(daemon.socket, 7)
+        finally:
+            os.killpg(crowd.pid, signal.SIGKILL)
+            crowd.wait()
+        print(f"TIME quotas: opening a session takes {alone:.3f} s alone, {beside:.3f} s beside 32 that come and go")
+        report.check(alone is not None and beside is not None and beside < 0.25 + 4 * alone,
+                     "a session opens soon beside an account that comes and goes", f"{alone} s alone, {beside} s beside")
+        sessions = [entry for entry in daemon.sessions() if entry["tenant"] == f"uid:{ALICE}"]
+        report.check(harness.wait_until(lambda: not daemon.sessions(), SECONDS), "all of them end", sessions)
+
+
 def network():
     with Daemon('device_memory_per_account = "40MiB"', kind="network") as daemon:
         program = Program(daemon, ALICE)
@@ -238,5 +313,6 @@ device_memory()
 crowd()
 listeners()
 disk()
+churn()
 network()
 report.exit()

@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/children/worker_users.h"
+#include "broker/session_starts.h"
 
 namespace sluice::broker {
 namespace {
@@ -201,6 +203,66 @@ TEST(PolicyTest, RateLimiter) {
   now_ms += 1'000'000;
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(limiter.Allow(now_ms));
   EXPECT_FALSE(limiter.Allow(now_ms));  // Idle time earns no more than the burst.
+}
+
+class SessionStartsTest : public testing::Test {
+ protected:
+  bool Ask(const std::string& account, uint64_t session, uint64_t owner = 1) {
+    return starts_.Ask(account, owner, [this, session] {
+      started_.push_back(session);
+      return session;
+    });
+  }
+  std::vector<uint64_t> Take() { return std::exchange(started_, {}); }
+
+  SessionStarts starts_{/*most_of_account=*/2, /*most_in_all=*/3};
+  std::vector<uint64_t> started_;
+};
+
+// An account has two on their way; whoever comes meanwhile has the next place.
+TEST_F(SessionStartsTest, OneAccountWaitsForItself) {
+  for (uint64_t session = 1; session <= 5; ++session) EXPECT_TRUE(Ask("a", session));
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1, 2}));
+  EXPECT_TRUE(Ask("b", 11));
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{11}));
+  EXPECT_TRUE(Ask("b", 12));
+  EXPECT_TRUE(Take().empty());
+  starts_.Done(1);
+  starts_.Done(2);
+  starts_.Done(11);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{3, 12, 4}));
+  starts_.Done(12);
+  EXPECT_TRUE(Take().empty()) << "its two are on their way";
+  starts_.Done(3);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{5}));
+  EXPECT_EQ(starts_.waiting(), 0u);
+}
+
+// One that starts nothing (it is refused) takes no place, nor does what was done twice.
+TEST_F(SessionStartsTest, NothingStartedTakesNoPlace) {
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Ask("a", 0));
+  EXPECT_EQ(Take().size(), 5u);
+  EXPECT_TRUE(Ask("a", 1) && Ask("a", 2) && Ask("a", 3) && Ask("a", 4));
+  starts_.Done(1);
+  starts_.Done(1);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1, 2, 3}));
+}
+
+// Who has left starts nothing.
+TEST_F(SessionStartsTest, WhoHasLeftIsForgotten) {
+  EXPECT_TRUE(Ask("a", 1) && Ask("a", 2) && Ask("a", 3, /*owner=*/7) && Ask("a", 4));
+  starts_.Forget(7);
+  starts_.Done(1);
+  starts_.Done(2);
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1, 2, 4}));
+}
+
+// How many of an account wait is bounded, and does not bound another's.
+TEST_F(SessionStartsTest, WaitingIsBounded) {
+  for (uint64_t i = 0; i < SessionStarts::kMostWaiting + 2; ++i) EXPECT_TRUE(Ask("a", i + 1));
+  EXPECT_FALSE(Ask("a", 9999));
+  EXPECT_TRUE(Ask("b", 10'000));
+  EXPECT_EQ(Take(), (std::vector<uint64_t>{1, 2, 10'000}));
 }
 
 }  // namespace

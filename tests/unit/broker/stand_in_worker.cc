@@ -228,6 +228,7 @@ std::string Answer(const std::string& request, int argc, char** argv) {
 }
 
 int RunSession(int argc, char** argv) {
+  SendControl(wire::MakeMessage<wire::WorkerReady>());
   Misbehave();
   pollfd entries[] = {{kHandleChannel, POLLIN, 0}, {kControl, POLLIN, 0}};
   while (true) {

@@ -16,13 +16,17 @@
 #include "broker/children/worker_users.h"
 #include "broker/os/scoped_handle.h"
 
-namespace sluice::broker {
+namespace sluice::os {
 namespace {
+
+using broker::BoundCache;
+using broker::CacheUse;
+using broker::RemoveCache;
 
 namespace fs = std::filesystem;
 
 constexpr uint64_t kPlenty = 1000;  // Files.
-constexpr uid_t kTenant = kFirstTenantUid + 77;
+constexpr uid_t kTenant = broker::kFirstTenantUid + 77;
 
 class CacheFolderTest : public testing::Test {
  protected:
@@ -110,11 +114,11 @@ TEST_F(CacheFolderTest, LinksAreNotFollowed) {
 
 // Folders in folders beyond every path's length, and more files than anybody has.
 TEST_F(CacheFolderTest, DepthAndNumberAreBounded) {
-  os::UniqueFd at(::open(cache_.c_str(), O_RDONLY | O_DIRECTORY));
+  UniqueFd at(::open(cache_.c_str(), O_RDONLY | O_DIRECTORY));
   const std::string name(200, 'd');
   for (int i = 0; i < 300; ++i) {
     ASSERT_EQ(::mkdirat(at.get(), name.c_str(), 0700), 0);
-    at = os::UniqueFd(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    at = UniqueFd(::openat(at.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
     ASSERT_TRUE(at.valid());
   }
   at.reset();
@@ -166,10 +170,10 @@ TEST_F(CacheFolderTest, ForgottenCachesGoInTheService) {
   fs::create_directory(cache_);
   Write("pocl/kcache/AA/old/program.bc", 1000, 1);
   GiveToTenant();
-  Config config;
+  broker::Config config;
   config.cache_directory = root_;
   WithTheUnitsCapabilities([&config] {
-    absl::StatusOr<WorkerUsers> users = WorkerUsers::Create(config);
+    absl::StatusOr<broker::WorkerUsers> users = broker::WorkerUsers::Create(config);
     ASSERT_TRUE(users.ok()) << users.status();
     EXPECT_TRUE(users->For("uid:9").ok());  // Reads what is there.
   });
@@ -178,4 +182,4 @@ TEST_F(CacheFolderTest, ForgottenCachesGoInTheService) {
 }
 
 }  // namespace
-}  // namespace sluice::broker
+}  // namespace sluice::os

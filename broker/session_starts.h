@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many workers may be on their way at once, of one account and of all: from their start until
+// they have loaded their drivers and serve their clients, which takes a processor a good part of a
+// second. Who asks for more waits, behind himself: of those that wait, each account has its turn.
+// So one account's coming and going does not delay another's first session.
+//
+// Owner: SessionOpener. Loop thread only.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+
+namespace sluice::broker {
+
+class SessionStarts {
+ public:
+  // The session that it has started; 0: none.
+  using Start = std::function<uint64_t()>;
+
+  SessionStarts(uint64_t most_of_account, uint64_t most_in_all)
+      : most_of_account_(most_of_account), most_in_all_(most_in_all) {}
+
+  // Calls `start` now, or when its turn comes; not once its owner was forgotten. False: as many
+  // wait as one account may have waiting.
+  bool Ask(const std::string& account, uint64_t owner, Start start);
+  void Forget(uint64_t owner);
+  // The session's worker serves its client, or has ended, or takes too long.
+  void Done(uint64_t session);
+
+  size_t waiting() const { return waiting_count_; }
+
+  static constexpr size_t kMostWaiting = 1024;  // Of one account.
+
+ private:
+  struct Waiting {
+    uint64_t owner = 0;
+    Start start;
+  };
+
+  bool HasRoom(const std::string& account) const;
+  void Run(const std::string& account, const Start& start);
+  void RunThoseWhoMay();
+
+  const uint64_t most_of_account_;
+  const uint64_t most_in_all_;
+  std::map<uint64_t, std::string> starting_;            // Accounts of sessions.
+  std::map<std::string, uint64_t> starting_of_;         // None is 0.
+  std::map<std::string, std::deque<Waiting>> waiting_;  // None is empty.
+  size_t waiting_count_ = 0;
+  std::string last_;  // Whose turn was the last one.
+};
+
+}  // namespace sluice::broker
