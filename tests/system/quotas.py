@@ -168,6 +168,7 @@ def listeners():
     with Daemon('device_memory_per_account = "1GiB"',
                 '[[listener]]\ntenant = "lab"\nmode = "0666"\ndevice_memory = "32MiB"\n'
                 '[[listener]]\ntenant = "office"\nmode = "0666"\nmemory_bytes_per_session = "16MiB"') as daemon:
+        daemon.ctl("listener", "list")  # Answered once they are there.
         lab = [Program(daemon, uid, daemon.listener("lab")) for uid in (ALICE, BOB)]
         told = lab[0].tell("device")
         report.check(told == ["global", str(32 * MIB), "largest", str(32 * MIB)], "a listener's devices have its memory", told)
