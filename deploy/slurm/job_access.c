@@ -89,8 +89,9 @@ static bool AddListener(const struct Settings* settings, uint32_t job_id, struct
   snprintf(sessions, sizeof(sessions), "%" PRIu32, terms->sessions);
   struct Call call;
   Begin(settings, &call, "listener", "add");
-  const char* const rest[] = {tenant, "--user",         uid,     "--share", share, "--memory",
-                              memory, "--max-sessions", sessions};
+  const char* const rest[] = {tenant,  "--user",          uid,    "--share",
+                              share,   "--device-memory", memory, "--max-sessions",
+                              sessions};
   for (size_t i = 0; i < sizeof(rest) / sizeof(rest[0]); ++i) Add(&call, rest[i]);
   AddAdminSocket(settings, &call);
   struct ProgramOutput output;
