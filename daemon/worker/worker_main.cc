@@ -275,6 +275,7 @@ int WorkerMain(int argc, char** argv) {
   absl::Status status = options.status();
   // The probe too: a driver that cannot work so must not be offered.
   if (status.ok()) status = Confine(*options);
+  LeaveDaemonsFolder();
   if (status.ok()) IncludeFolder::SweepAbandoned();
   if (status.ok())
     status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list,

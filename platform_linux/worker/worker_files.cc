@@ -157,4 +157,9 @@ absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
   return os::ConfineFiles(WorkerFileAccess(more, programs));
 }
 
+void LeaveDaemonsFolder() {
+  // Where there is none, it stays.
+  [[maybe_unused]] const int result = ::chdir(os::Variable("TMPDIR").c_str());
+}
+
 }  // namespace sluice::worker

@@ -10,6 +10,8 @@ absl::Status ConfineWorkerFiles(const std::vector<std::string>&, const std::vect
   return os::ConfineFiles({});
 }
 
+void LeaveDaemonsFolder() {}
+
 std::string CompileCacheFolder() { return ""; }
 
 // Workers run as the daemon's user there, whose caches are its own.

@@ -107,6 +107,16 @@ TEST_F(WorkerFilesTest, SaysWhoIsKeptOut) {
   ASSERT_EQ(::chmod(closed.c_str(), 0700), 0);
 }
 
+// Compilers look there for headers, too.
+TEST_F(WorkerFilesTest, NothingLiesInTheCurrentFolder) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  Set("TMPDIR", "/tmp");
+  std::filesystem::create_directory(folder_ + "/tmp");
+  LeaveDaemonsFolder();
+  EXPECT_EQ(std::filesystem::current_path(), std::filesystem::canonical(folder_ + "/tmp"));
+  std::filesystem::current_path(before);
+}
+
 // A worker that puts links to elsewhere where the broker names folders of its identity's cache
 // opens nothing for the next.
 TEST_F(WorkerFilesTest, LinksOfAnEarlierWorkerOpenNothing) {
