@@ -22,7 +22,7 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
                                 const std::vector<std::string>& programs = {});
 
 // Goes to the folder of temporary files. Compilers take a header for one beside the source if it is
-// in the current folder (Mesa's): in the daemon's there may be one that the worker may not read,
+// in the current folder: in the daemon's there may be one that the worker may not read,
 // and the build would end. On Windows nothing.
 void LeaveDaemonsFolder();
 
