@@ -21,8 +21,8 @@ constexpr int kWorkerControlFd = 4;
 constexpr int kWorkerTurnOrdersFd = 5;
 constexpr int kWorkerTurnWordsFd = 6;
 constexpr int kSigKill = 9;  // No driver's: an operator's, or the kernel's for want of memory.
-constexpr int64_t kLongStartMs = 5'000;
-constexpr int kMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
+constexpr int64_t kLongStartMs = 1'000;  // Under load: then the next one begins, too.
+constexpr int kMessagesPerWakeUp = 16;   // Then the other descriptors get their turn.
 
 }  // namespace
 
