@@ -230,6 +230,8 @@ run_resources() {
   step guides 300 /usr/bin/python3 -B "$root/tests/system/guides.py"
   step waits 300 /usr/bin/python3 -B "$root/tests/system/waits.py"
   step turns 300 /usr/bin/python3 -B "$root/tests/system/turns.py"
+  step turns-shares 300 /usr/bin/python3 -B "$root/tests/system/turns.py" shares
+  step quotas 200 /usr/bin/python3 -B "$root/tests/system/quotas.py"
   step control-groups 300 /usr/bin/python3 -B "$root/tests/system/control_groups.py"
   step tenants 300 /usr/bin/python3 -B "$root/tests/system/tenants.py"
   step compatibility "${SLUICE_BUILD_OLD_VERSIONS:+2}900" /usr/bin/python3 -B "$root/tests/compatibility/run.py" --quick \
