@@ -91,8 +91,13 @@ def kill_one(wine, daemon, api, check):
             lambda: b"in the middle" in said.read_bytes() or application.poll() is not None, 60, 0.1)
         check("it is in the middle of its acquires", there and application.poll() is None,
               said.read_text(errors="replace"))
-        sessions = (ctl(daemon, "sessions") or {}).get("sessions", [])
-        check("it has a session and a worker", len(sessions) == 1 and daemon.workers(), (sessions, daemon.workers()))
+        # One that it has ended before takes a moment to go, over the network.
+        sessions = []
+
+        def has_one():
+            sessions[:] = (ctl(daemon, "sessions") or {}).get("sessions", [])
+            return len(sessions) == 1 and daemon.workers()
+        check("it has a session and a worker", harness.wait_until(has_one, 20, 0.1), (sessions, daemon.workers()))
     finally:
         application.kill()
         application.wait()
