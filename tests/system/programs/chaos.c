@@ -13,7 +13,7 @@
 
 #include "ocl.h"
 
-enum { kWrong = 4, kCode = 5, kNoPlatform = 6, kMostWords = 1 << 19, kRetrySeconds = 60 };
+enum { kWrong = 4, kCode = 5, kNoPlatform = 6, kMostWords = 1 << 19, kRetrySeconds = 300 };
 
 enum Outcome { kDone, kLost };
 
