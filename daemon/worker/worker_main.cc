@@ -254,7 +254,7 @@ absl::Status RunSession(const WorkerOptions& all) {
   if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
   RETURN_IF_ERROR(offered);
   const auto ready = wire::MakeMessage<wire::WorkerReady>();
-  (void)os::SendMessage(kControlSocket, &ready, sizeof(ready));
+  if (all.says_ready) (void)os::SendMessage(kControlSocket, &ready, sizeof(ready));
   os::StartDetached([] {
     const absl::Status ended = loop.Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.

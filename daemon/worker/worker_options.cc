@@ -39,6 +39,8 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
   if (absl::StartsWith(name, "--limit-")) return TakeLimit(name, value, &session.limits);
   if (name == "--probe") {
     options->probe = true;
+  } else if (name == "--says-ready") {
+    return ParseFlag(value, &options->says_ready);
   } else if (name == "--snapshot-fd") {
     return absl::SimpleAtoi(value, &options->snapshot_fd);
   } else if (name == "--session-id") {

@@ -14,6 +14,7 @@ namespace sluice::worker {
 struct WorkerOptions {
   SessionOptions session;
   bool probe = false;
+  bool says_ready = false;  // A broker of before this flag takes the message for a fault.
   int snapshot_fd = -1;
   bool confine_files = true;
   // kNone: the broker gives no pages. kNowhere: for shares alone.
