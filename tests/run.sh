@@ -193,7 +193,6 @@ conformance_like_native() {
     "$root/tests/conformance/compare_codes.py" "$logs/native.codes" "$logs/$1.codes"
   # What the native driver of these runs lacks.
   step "complete-driver-$1" 120 /usr/bin/python3 -B "$root/tests/system/complete_driver.py" "$1"
-  step "lost-device-$1" 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" "$1"
 }
 
 run_conformance() {
@@ -232,6 +231,8 @@ run_resources() {
   step turns 300 /usr/bin/python3 -B "$root/tests/system/turns.py"
   step turns-shares 300 /usr/bin/python3 -B "$root/tests/system/turns.py" shares
   step quotas 200 /usr/bin/python3 -B "$root/tests/system/quotas.py"
+  step lost-device-ring 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" ring
+  step lost-device-network 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" network
   step control-groups 300 /usr/bin/python3 -B "$root/tests/system/control_groups.py"
   step tenants 300 /usr/bin/python3 -B "$root/tests/system/tenants.py"
   step compatibility "${SLUICE_BUILD_OLD_VERSIONS:+2}900" /usr/bin/python3 -B "$root/tests/compatibility/run.py" --quick \
