@@ -2,8 +2,8 @@
 //
 // How many workers may be on their way at once, of one account and of all: from their start until
 // they have loaded their drivers and serve their clients, which takes a processor a good part of a
-// second. Who asks for more waits, behind himself: of those that wait, each account has its turn.
-// So one account's coming and going does not delay another's first session.
+// second. Further requests of an account wait in line, and the accounts take turns. So one account's
+// coming and going does not delay another's first session.
 //
 // Owner: SessionOpener. Loop thread only.
 #pragma once

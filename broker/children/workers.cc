@@ -20,9 +20,15 @@ constexpr int kWorkerHandleChannelFd = 3;
 constexpr int kWorkerControlFd = 4;
 constexpr int kWorkerTurnOrdersFd = 5;
 constexpr int kWorkerTurnWordsFd = 6;
-constexpr int kSigKill = 9;  // No driver's: an operator's, or the kernel's for want of memory.
+constexpr int kSigKill =
+    9;  // From an operator, or the kernel for want of memory: no driver's fault.
 constexpr int64_t kLongStartMs = 1'000;  // Under load: then the next one begins, too.
 constexpr int kMessagesPerWakeUp = 16;   // Then the other descriptors get their turn.
+
+// Of two limits; 0: none.
+uint64_t Smaller(uint64_t one, uint64_t other) {
+  return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);
+}
 
 }  // namespace
 
@@ -72,9 +78,7 @@ uint64_t Workers::NewId() const {
 }
 
 uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account) {
-  const uint64_t own = account.limits.memory_bytes;
-  if (own == 0 || limits.memory_bytes == 0) return std::max(own, limits.memory_bytes);
-  return std::min(own, limits.memory_bytes);
+  return Smaller(account.limits.memory_bytes, limits.memory_bytes);
 }
 
 uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account) {
@@ -83,10 +87,7 @@ uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account) {
 }
 
 uint64_t ToldMemory(const LimitsConfig& limits, const Account& account) {
-  const uint64_t of_session = MemoryLimit(limits, account);
-  const uint64_t of_account = DeviceMemoryLimit(limits, account);
-  if (of_session == 0 || of_account == 0) return std::max(of_session, of_account);
-  return std::min(of_session, of_account);
+  return Smaller(MemoryLimit(limits, account), DeviceMemoryLimit(limits, account));
 }
 
 std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& request) const {
@@ -292,7 +293,7 @@ std::optional<bool> Workers::HandleMemory(uint64_t id, const void* packet, size_
   return good;
 }
 
-// To one that does not read, nothing comes: it keeps what it has.
+// A worker that does not read gets no message, and keeps what it has.
 void Workers::SendMemory(uint64_t id, const void* message, size_t size) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end() || !found->second->control.valid()) return;

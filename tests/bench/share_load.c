@@ -9,40 +9,13 @@
 // later on, for SECONDS, and goes on for WARM more. Prints one JSON object.
 #include <unistd.h>
 
-#include "../system/programs/ocl.h"
+#include "work_kernel.h"
 
 enum { kMostKernels = 8, kMostDepth = 64, kItems = 1024 };
 
-static cl_command_queue queue;
-static cl_kernel kernel;
-
-static void set_up(void) {
-  static const char* source =
-      "kernel void work(global uint* out, int n) {\n"
-      "  float a = 1.0f;\n"
-      "  for (int i = 0; i < n; i++) a = a * 1.0001f + 0.1f;\n"
-      "  out[get_global_id(0)] += a > 0.0f ? 1 : 2;\n"
-      "}\n";
-  cl_int status = CL_SUCCESS;
-  cl_device_id device = ocl_device(NULL, NULL, 0);
-  cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
-  ocl_check(status, "clCreateContext");
-  queue = clCreateCommandQueue(context, device, 0, &status);
-  ocl_check(status, "clCreateCommandQueue");
-  cl_program program = ocl_build(context, device, source);
-  kernel = clCreateKernel(program, "work", &status);
-  ocl_check(status, "clCreateKernel");
-  cl_mem buffer =
-      clCreateBuffer(context, CL_MEM_READ_WRITE, kItems * sizeof(cl_uint), NULL, &status);
-  ocl_check(status, "clCreateBuffer");
-  ocl_check(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), "clSetKernelArg");
-}
-
 static void launch(int iterations, cl_event* event) {
-  const size_t items = kItems, local = 64;
-  ocl_check(clSetKernelArg(kernel, 1, sizeof(iterations), &iterations), "clSetKernelArg");
-  ocl_check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &local, 0, NULL, event),
-            "clEnqueueNDRangeKernel");
+  set_iterations(iterations);
+  launch_work(kItems, event);
 }
 
 static double milliseconds_of(int iterations) {
@@ -116,7 +89,7 @@ static int run(char** arguments) {
   const int depth = atoi(arguments[1]);
   const double warm = atof(arguments[2]), seconds = atof(arguments[3]);
   if (count == 0 || depth < 0 || depth > kMostDepth || seconds <= 0) return 2;
-  set_up();
+  set_up_work(kItems);
   milliseconds_of(1);
   printf("READY\n");
   fflush(stdout);
@@ -137,7 +110,7 @@ static int run(char** arguments) {
 int main(int argc, char** argv) {
   int result = 2;
   if (argc == 3 && strcmp(argv[1], "calibrate") == 0) {
-    set_up();
+    set_up_work(kItems);
     result = calibrate(atof(argv[2]));
   } else if (argc == 6 && strcmp(argv[1], "run") == 0) {
     result = run(argv + 2);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../system/programs/ocl.h"
+#include "work_kernel.h"
 
 enum { kMostTenants = 64, kMostTimes = 1 << 22, kFloodDepth = 8 };
 
@@ -30,43 +30,7 @@ static int iters = 0, pause_us = 0;
 static double flood_ms = 0, seconds = 2;
 static size_t global = 64;
 
-static cl_command_queue queue;
-static cl_kernel kernel;
 static cl_mem buffer;
-
-static void set_iterations(int n) {
-  ocl_check(clSetKernelArg(kernel, 1, sizeof(n), &n), "clSetKernelArg");
-}
-
-static void set_up(size_t items) {
-  static const char* source =
-      "kernel void work(global uint* out, int n) {\n"
-      "  float a = 1.0f;\n"
-      "  for (int i = 0; i < n; i++) a = a * 1.0001f + 0.1f;\n"
-      "  out[get_global_id(0)] += a > 0.0f ? 1 : 2;\n"
-      "}\n";
-  cl_int status = CL_SUCCESS;
-  cl_device_id device = ocl_device(NULL, NULL, 0);
-  cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, &status);
-  ocl_check(status, "clCreateContext");
-  queue = clCreateCommandQueue(context, device, 0, &status);
-  ocl_check(status, "clCreateCommandQueue");
-  cl_program program = ocl_build(context, device, source);
-  kernel = clCreateKernel(program, "work", &status);
-  ocl_check(status, "clCreateKernel");
-  void* zeros = calloc(items, sizeof(cl_uint));
-  buffer = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, items * sizeof(cl_uint), zeros, &status);
-  free(zeros);
-  ocl_check(status, "clCreateBuffer");
-  ocl_check(clSetKernelArg(kernel, 0, sizeof(buffer), &buffer), "clSetKernelArg");
-  set_iterations(iters);
-}
-
-static void launch(size_t items, cl_event* event) {
-  const size_t local = 64;
-  ocl_check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &items, &local, 0, NULL, event),
-            "clEnqueueNDRangeKernel");
-}
 
 static void meet(void) {
   atomic_fetch_add(&shared->ready, 1);
@@ -79,10 +43,11 @@ static int compare(const void* a, const void* b) {
 }
 
 static void be_tenant(int index) {
-  set_up(global);
+  buffer = set_up_work(global);
+  set_iterations(iters);
   long launched = 100;
   for (int i = 0; i < 100; i++) {
-    launch(global, NULL);
+    launch_work(global, NULL);
     ocl_check(clFinish(queue), "clFinish");
   }
   float* times = malloc(kMostTimes * sizeof(float));
@@ -90,7 +55,7 @@ static void be_tenant(int index) {
   meet();
   const double end = ocl_seconds() + seconds;
   for (double begin = ocl_seconds(); begin < end; begin = ocl_seconds()) {
-    launch(global, NULL);
+    launch_work(global, NULL);
     ocl_check(clFinish(queue), "clFinish");
     launched++;
     if (result->count < kMostTimes) times[result->count++] = (float)((ocl_seconds() - begin) * 1e6);
@@ -116,7 +81,7 @@ static void calibrate(size_t items) {
   for (int i = 0; i < 12; i++) {
     set_iterations((int)n);
     const double begin = ocl_seconds();
-    launch(items, NULL);
+    launch_work(items, NULL);
     ocl_check(clFinish(queue), "clFinish");
     const double took = (ocl_seconds() - begin) * 1e3;
     if (i > 0 && took > flood_ms * 0.9 && took < flood_ms * 1.1) break;
@@ -127,7 +92,8 @@ static void calibrate(size_t items) {
 
 static void be_flood(void) {
   const size_t items = 270336;
-  set_up(items);
+  buffer = set_up_work(items);
+  set_iterations(iters);
   calibrate(items);
   meet();
   cl_event events[kFloodDepth] = {0};
@@ -140,7 +106,7 @@ static void be_flood(void) {
       clReleaseEvent(*event);
       done++;
     }
-    launch(items, event);
+    launch_work(items, event);
     ocl_check(clFlush(queue), "clFlush");
   }
   shared->flood_per_s = (double)done / (ocl_seconds() - begin);

@@ -17,10 +17,10 @@ constexpr int64_t kLookNs = 200'000;
 constexpr int64_t kNothingToLookAtNs = 5'000'000;
 // At a turn that comes in a moment.
 constexpr int64_t kLookOnNs = 50'000;
-// While its own work is awaited: whether the turn has ended meanwhile.
+// How often to look whether the turn has ended, while the worker's own work is awaited.
 constexpr int64_t kLookAtOrderNs = 1'000'000;
-// Where events are polled, a command of more than that is looked at so often, and shorter ones
-// without sleep.
+// Where events are polled, a command that takes longer than the first is looked at so many times
+// while it runs. Shorter ones are looked at without sleep.
 constexpr int64_t kLongCommandNs = 200'000;
 constexpr int64_t kLooksAtCommand = 8;
 // Work that does not end may wait for what is held back behind it.
@@ -88,7 +88,7 @@ bool TurnGate::Wait(const Meanwhile& meanwhile) {
   while (true) {
     order = word->load(std::memory_order_acquire);
     if (wire::MayGo(order) || (order == paced && HasCredit(since_ns)) || IsSilent()) break;
-    // By who has its turn, and has used it up so far, none is awaited.
+    // A worker that has its turn, and no more credit, does not wait for a turn.
     words_->waiting.store(order == paced ? 0 : 1, std::memory_order_relaxed);
     if (since_ns == 0) {
       since_ns = wire::MonotonicNs();
