@@ -3,8 +3,8 @@
 // The operators' gRPC service (proto/admin.proto), with the standard health and reflection
 // services, where admin_listener.h lets operators in: once for administrators, and once for those
 // who only look, each with a socket and a server of its own. What a caller may do is decided by the
-// socket that the call came through, and by nothing that it says. It parses what operators
-// send, never what clients send; with resource_service.h the only part of the broker that uses
+// socket that the call came through, and by nothing that it says. It parses what operators send,
+// never what clients send. It and resources/service.h are the only parts of the broker that use
 // gRPC.
 //
 // Owner: the Broker. Start and Stop on the loop thread; requests come on gRPC's threads and reach

@@ -36,7 +36,7 @@ class InstanceLock {
 // daemon, 0700 for a user's own.
 absl::Status MakeParentDirectory(const std::string& path);
 
-// Makes the clients' folder and, where the others are named after it (os/daemon_places.h), those;
+// Makes the clients' folder and, where the others are named after it (base/daemon_places.h), those;
 // refuses one that is not the daemon's alone to write. They stay at the daemon's end: a container
 // that has one mounted would keep the folder that is gone.
 absl::Status MakeDaemonFolders(const Config& config);

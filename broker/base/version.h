@@ -2,7 +2,7 @@
 //
 // The release's number, as --version and the admin service say it. SLUICE_VERSION comes from
 // CMake's project(). What a peer can do is told by feature names, and not by it; what it decides is
-// how long the places of old are served (os/daemon_places.h).
+// how long the places of old are served (daemon_places.h).
 #pragma once
 
 namespace sluice {

@@ -5,8 +5,8 @@
 // allowed.
 //
 // Owner: main, which hands the Broker a copy; SIGHUP loads a second one, of which the broker takes
-// what can change while it runs (see README). Plain data; the file is trusted as the operator is.
-// Every key is described in deploy/linux/sluiced.toml.
+// what can change while it runs (../README.md, "What SIGHUP changes"). Plain data; the file is
+// trusted as the operator is. Every key is described in deploy/man/sluiced.toml.5.scd.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +95,7 @@ struct Config {
   std::string moved_socket;  // Set by ApplyDefaults: the place of old that was named instead.
   mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.
   std::string socket_group;  // "" = leave.
-  // "" = as os/daemon_places.h says.
+  // "" = as base/daemon_places.h says.
   std::string admin_socket;
   std::string monitor_socket;
   std::string monitor_group;  // "" = kMonitorGroup, if there is one.

@@ -23,7 +23,7 @@ struct Config;
 
 struct ListenerConfig {
   std::string tenant;              // Its account is "tenant:" and this.
-  std::string path;                // "" = as os/daemon_places.h says.
+  std::string path;                // "" = as base/daemon_places.h says.
   mode_t mode = 0;                 // 0 = 0660 with a group, 0666 with users, else 0600.
   std::string group;               // "" = leave.
   std::vector<std::string> users;  // Names or numeric uids; empty = whoever can open the socket.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gRPC face of daemon-owned resources (proto/resources.proto): turns calls into questions to
-// ResourceHub on the loop thread, and its answers into replies. Whose a call is, its way here says
-// (resource_listener.h).
+// ResourceHub on the loop thread, and its answers into replies. The connection that a call came on
+// says whose it is (listener.h).
 //
 // Owner: the Broker. Start and the destructor on the loop thread; calls come on gRPC's
 // threads, wait for nothing there, and touch nothing but the queue. Clients are hostile: gRPC's

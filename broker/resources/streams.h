@@ -2,7 +2,7 @@
 //
 // The ways that gRPC's bytes of resource clients take, one for each connection, as ResourceHub sees
 // them: what its client gets, and what tells that the client is gone. Without gRPC's headers;
-// resource_listener.h has the side that the server sees.
+// listener.h has the side that the server sees.
 //
 // Owner: the ResourceServer. Loop thread only.
 #pragma once

@@ -37,7 +37,7 @@ std::string FolderNameOf(const std::string& name) {
       absl::StrAppend(&folder, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
     }
   }
-  return folder;  // At most 4 + 3 * 80 bytes (gateway/auth.h): a file name may have 255.
+  return folder;  // At most 4 + 3 * 80 bytes (daemon/gateway/auth.h): a file name may have 255.
 }
 
 }  // namespace sluice::broker

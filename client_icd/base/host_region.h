@@ -66,7 +66,7 @@ class HostRegion {
 };
 
 // The application's memory that pending reads and maps will still write: a write whose source
-// overlaps it must not be copied early (design section 5).
+// overlaps it must not be copied early (../objects/README.md, "Data").
 class PendingDestinations {
  public:
   void Add(const HostRegion& region);

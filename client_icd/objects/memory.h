@@ -31,7 +31,7 @@ namespace sluice::client {
 struct ImageShape {
   cl_image_format format = {};
   // What the application takes it for, if the worker's is another: a depth-stencil texture of GL's
-  // (sharing/gl_format.h).
+  // (sharing/gl/gl_format.h).
   std::optional<cl_image_format> seen_as;
   cl_image_desc desc = {};  // As given, memory object aside.
   size_t element_bytes = 0;

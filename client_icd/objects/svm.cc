@@ -94,7 +94,7 @@ cl_int FindQueue(cl_command_queue handle, Queue** queue) {
   return has_svm ? CL_SUCCESS : CL_INVALID_OPERATION;
 }
 
-// As long as it lives, what is written from there is not taken early (design section 5).
+// As long as it lives, what is written from there is not taken early (PendingDestinations).
 class PendingDestination {
  public:
   PendingDestination(Queue* queue, const HostRegion& region) : queue_(queue), region_(region) {

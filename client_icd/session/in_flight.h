@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many commands a session has in flight, from the call that enqueues to the news of the end, so
 // that the call over the daemon's limit is the one that fails: with CL_OUT_OF_RESOURCES, and
-// without a wait, since the next call may be the one that lets a command go on (design section 5).
+// without a wait, since the next call may be the one that lets a command go on
+// (../objects/README.md).
 //
 // The end of a command with an event is told. Of the others nothing is: their queue counts them as
 // *uncovered* until a later command covers them: one with an event that comes after all before it

@@ -41,8 +41,8 @@ absl::Status GatewayServer::Start(const GatewayOptions& options) {
     builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // As for the broker's own service (../resource_service.cc): ending a connection for its pings
-  // costs more memory than they do.
+  // As for the broker's own service (broker/resources/service.cc): ending a connection for its
+  // pings costs more memory than they do.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   builder.SetMaxReceiveMessageSize(wire::kMaxMessageBytes);
   builder.RegisterService(&service_);

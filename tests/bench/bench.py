@@ -25,7 +25,7 @@ CALL_NOISE_NS = 20
 
 
 # --- budgets ---------------------------------------------------------------------------------------------
-# Each returns (allowed value as text, whether the measured one is within it). design.md section 12.
+# Each returns (allowed value as text, whether the measured one is within it).
 
 
 def at_most(limit, unit=""):

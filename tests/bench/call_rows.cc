@@ -10,7 +10,7 @@
 namespace sluice_bench {
 namespace {
 
-constexpr int kLaunchesAmortised = 1000;  // design.md section 12 names this number.
+constexpr int kLaunchesAmortised = 1000;  // The number that the budget is for.
 constexpr int kChainLength = 1000;
 constexpr int kCallsPerSample = 1000;
 

@@ -6,7 +6,7 @@
 
 Two network namespaces joined by a veth pair stand for two hosts; tbf shapes both directions. In one run and
 per link, iperf3 and then sluice_bench --sustained move data both ways. The budget is 0.9 of what iperf3
-moves on a shaped link (design.md section 12); on loopback the processor is the limit, so the ratio is only
+moves on a shaped link; on loopback the processor is the limit, so the ratio is only
 reported. Everything that is set up is taken down again. Python 3 standard library only.
 """
 import argparse

@@ -3,13 +3,13 @@
 """kill -9 of the worker, the application and the broker, while idle, in a long kernel, in big transfers, in a
 build, while a buffer is mapped, and while a shared object is acquired.
 
-No hang, no crash, the codes of design.md section 11, and afterwards no process, descriptor or memory file
-more than before. Usage: failure_kill.py ring|network
+No hang, no crash, the codes of a lost session (client_icd/session/README.md), and afterwards no process,
+descriptor or memory file more than before. Usage: failure_kill.py ring|network
 """
 import harness
 
 HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
-GONE_SECONDS = 1.0  # design.md section 11: gone within a second.
+GONE_SECONDS = 1.0  # A dead application's worker ends within that (tests/README.md).
 DEVICE_NOT_AVAILABLE = -2
 EVENTS_IN_WAIT_LIST = -14
 BUILD_ERROR = -2

@@ -27,7 +27,8 @@ int Fail(const char* what) {
   return 1;
 }
 
-// The specification lets a platform be asked for at any time; design: under 50 ms without a daemon.
+// The specification lets a platform be asked for at any time: it takes under 50 ms without a
+// daemon.
 int WithoutDaemon(const char* path) {
   Loaded driver;
   const ULONGLONG before = GetTickCount64();

@@ -31,7 +31,7 @@
 
 namespace sluice::client::sharing {
 
-// How the bytes travel, best first (design section 9). Values as in CL/cl_sluice.h.
+// How the bytes travel, best first (../README.md, "Ways"). Values as in CL/cl_sluice.h.
 enum class Way : cl_uint { kImport = 1, kShadow = 2, kStaging = 3 };
 const char* WayName(Way way);
 

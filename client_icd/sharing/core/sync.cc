@@ -421,8 +421,8 @@ cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time dead
   return native.Store(item.packed(), deadline);
 }
 
-// A late error as any other (design section 5): the event has its code, whatever the driver makes
-// of commands that wait for one that failed.
+// A late error as any other (../../objects/README.md): the event has its code, whatever the driver
+// makes of commands that wait for one that failed.
 void Pass::Report(cl_int status, const char* reason) {
   std::string message =
       absl::StrCat("sharing: ", acquire_ ? "acquiring" : "releasing", " ", items_.size(), " ",

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shadow buffers (design section 9): buffers of the driver in memory that the client's graphics API
-// opens as well. The memory is Vulkan's (daemon/helpers/external_memory.h), on the device that
-// OpenCL uses. A driver that works in the host's memory (a CPU device) is given the mapping; any
-// other imports the descriptor (cl_khr_external_memory_opaque_fd), and is told of each change of
-// hands; it may also have semaphores in common with the client (shadow_semaphores.h).
+// Shadow buffers (client_icd/sharing/README.md, "Ways"): buffers of the driver in memory that the
+// client's graphics API opens as well. The memory is Vulkan's (daemon/helpers/external_memory.h),
+// on the device that OpenCL uses. A driver that works in the host's memory (a CPU device) is given
+// the mapping; any other imports the descriptor (cl_khr_external_memory_opaque_fd), and is told of
+// each change of hands; it may also have semaphores in common with the client
+// (shadow_semaphores.h).
 //
 // Vulkan is opened by the first shadow of the process and kept, like the driver. Called on the
 // session thread, which the first one holds up for as long as the making of a context does; memory

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways that need the worker to open what this side has (design section 9), with native objects that
-// tests make up and a scripted worker: which is chosen, what is handed over, and in what order the
-// memory changes hands.
+// Ways that need the worker to open what this side has (client_icd/sharing/README.md), with native
+// objects that tests make up and a scripted worker: which is chosen, what is handed over, and in
+// what order the memory changes hands.
 #include <mutex>
 #include <string>
 
