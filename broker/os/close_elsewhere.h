@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Closing what a stranger made takes as long as he likes: a file of his own file system (FUSE)
-// waits for his answer, a TCP socket (SO_LINGER) for his reader; and so does closing a local socket
-// in which messages lie unread that carry such. So a thread that others depend on leaves it to one
-// of these.
+// Closing a descriptor that a stranger made takes as long as the stranger likes. A file of a FUSE
+// file system waits for its server's answer, a TCP socket (SO_LINGER) for its reader; a local
+// socket closes with itself those that lie unread in it. So a thread that others depend on leaves
+// the closing to another thread.
 //
-// Who calls bounds it: by `until_closed`, which counts against the stranger as long as it lives.
-// Thread-safe.
+// The caller bounds how many there are: `until_closed` counts against the stranger as long as it
+// lives. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,14 +18,14 @@
 
 namespace sluice::os {
 
-// Closes `fds` on a thread of its own, then lets `until_closed` go. Here, before it returns, what
-// cannot take long (memory; a socket for which RefuseDescriptors has held from the start). Where no
-// thread is to be had, or 2048 are at it already, connections are hung up, and closing waits for a
-// thread that comes free, or for a later call.
+// Closes `fds` on a thread of its own, then drops `until_closed`. Before it returns it closes what
+// cannot take long: memory, or a socket for which RefuseDescriptors has held from the start. If
+// there is no thread to be had, or 2048 close already, it hangs connections up; closing them waits
+// for a thread that comes free, or for a later call.
 void CloseElsewhere(std::vector<UniqueFd> fds, std::shared_ptr<void> until_closed = nullptr);
 void CloseElsewhere(UniqueFd fd, std::shared_ptr<void> until_closed = nullptr);
 
-// Descriptors that a stranger made: closed so wherever they are dropped.
+// Descriptors that a stranger made: the destructor closes them by CloseElsewhere.
 class StrangersFds {
  public:
   StrangersFds() = default;

@@ -37,7 +37,7 @@ class ComPtr {
     return ref;
   }
 
-  // The same as Of, with the answer.
+  // As Of, but returns COM's answer.
   template <typename Other>
   HRESULT As(ComPtr<Other>* other) const {
     return object_->QueryInterface(__uuidof(Other), other->out_void());
@@ -55,7 +55,7 @@ class ComPtr {
   T* object_ = nullptr;
 };
 
-// Whether both are the same object: COM compares by IUnknown.
+// True if both are the same object: COM compares by IUnknown.
 inline bool IsSameObject(IUnknown* a, IUnknown* b) {
   return ComPtr<IUnknown>::Of(a).get() == ComPtr<IUnknown>::Of(b).get();
 }

@@ -3,9 +3,8 @@
 
 namespace sluice::os {
 
-// Makes of what main was given the arguments as they were written, in UTF-8, for the process's
-// whole life. Windows' runtime gives them in the system's code page, and wildcards as names of
-// files.
+// Replaces main's arguments by those that were written, in UTF-8, for the process's whole life.
+// Windows' runtime gives main the text in the system's code page, with wildcards expanded.
 void TakeCommandLine(int* argc, char*** argv);
 
 }  // namespace sluice::os

@@ -8,29 +8,31 @@
 
 namespace sluice::os {
 
-// 0, 1 and 2 are open afterwards: the first socket must not become "stderr". Programs that this one
-// becomes or starts find closed what was closed, and who prints where nothing was open is told so.
+// Opens those of the descriptors 0, 1 and 2 that are closed: the first socket must not become
+// "stderr". They stay closed for programs that this one becomes or starts, and printing to such a
+// stdout fails.
 void EnsureStandardDescriptors();
 
-// Afterwards children can be waited for: a parent that ignores their ends (SIGCHLD) passes that on
-// over exec, and exit codes are lost. True if it was so.
+// Makes children's exit codes available: a parent that ignores SIGCHLD passes that on over exec,
+// and they would be lost. True if it was so.
 bool ReceiveChildSignals();
 
 // The first process of a container (PID 1) inherits every orphan of it, which stays a zombie until
-// that process asks for its end. If this is one, it goes on in a child, where this returns; itself
-// it stays the first, reaps whatever ends, passes SIGTERM, SIGINT and SIGHUP on, and ends as the
-// child does. What the service manager said to PID 1 (LISTEN_PID) is then said to the child.
+// PID 1 reaps it. If this process is one, this forks and returns in the child only. The parent
+// reaps whatever ends, passes SIGTERM, SIGINT and SIGHUP on, and ends as the child does. The child
+// gets the service manager's variables as its own (LISTEN_PID).
 void LeaveFirstProcess();
 
-// Signals wait for StopSignals, as many descriptors as may be had, no dialogs of the system's.
+// Blocks the signals that StopSignals reads, raises the limit of descriptors as far as it goes,
+// turns off the system's dialogs.
 void PrepareDaemonProcess();
 
-// Takes a variable out of this process's environment.
+// Removes a variable from this process's environment.
 void ForgetVariable(const char* name);
 
-// Runs the program at `path` in this process's place, with argv[1] and on. Returns only if that
-// fails, or, where a process cannot be replaced, with the program's exit code; -1 and a line on
-// stderr if it cannot be run.
+// Runs the program at `path` in this process's place, with argv[1] and on. Where a process cannot
+// be replaced (Windows), runs it as a child and returns its exit code. If it cannot be run, prints
+// a line on stderr and returns -1.
 int BecomeProgram(const std::string& path, char** argv);
 
 }  // namespace sluice::os

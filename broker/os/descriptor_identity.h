@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a descriptor is still what it was. An application may close descriptors that it did not
-// open (programs that go into the background close them all), and what it opens next gets the same
-// numbers: code in a stranger's process looks before it reads, writes or closes. A closed number is
-// told for certain; where the system has no such thing (Windows), everything counts as there.
-// Thread-safe.
+// Tells whether a descriptor is still the one that it was. An application may close descriptors
+// that it did not open (programs that go into the background close them all), and the next ones
+// that it opens get the same numbers. So code in a stranger's process looks before it reads, writes
+// or closes. Windows cannot tell: every descriptor counts as there. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +26,8 @@ struct DescriptorIdentity {
 DescriptorIdentity IdentityOf(int fd);
 bool IsStillThere(const DescriptorIdentity& identity);
 
-// A descriptor of ours that the application may close under us: then it is left alone. As UniqueFd
-// otherwise. Thread-safe but for Reset.
+// A descriptor of ours that the application may close under us; then its number is left alone. As
+// UniqueFd otherwise. Thread-safe but for Reset.
 class GuardedFd {
  public:
   explicit GuardedFd(UniqueFd fd) : fd_(std::move(fd)), identity_(IdentityOf(fd_.get())) {}
@@ -52,7 +51,7 @@ class GuardedFd {
 // A descriptor that is nobody else's, and good for nothing but to see whether it is still there.
 UniqueFd OpenSentinel();
 
-// Whether 0, 1 and 2 are open. While one is not, what opens a descriptor without choosing its
+// True if 0, 1 and 2 are open. While one is not, code that opens a descriptor without choosing its
 // number (gRPC) may get it, and the program would take that for its own input or output.
 bool HasStandardDescriptors();
 
@@ -62,8 +61,8 @@ std::vector<DescriptorIdentity> OpenSockets();
 // it: "ipv4:127.0.0.1:80", "ipv6:%5B::1%5D:80" or "ipv6:[::1]:80".
 std::vector<DescriptorIdentity> SocketsConnectedTo(std::string_view peer,
                                                    const std::vector<DescriptorIdentity>& others);
-// Whether one that is none of `others` is connected to an address of the internet's. Never on
-// Windows, where these are not told apart.
+// True if a socket that is none of `others` is connected by IPv4 or IPv6. Never on Windows, where
+// sockets are not told apart.
 bool HasNewConnection(const std::vector<DescriptorIdentity>& others);
 
 }  // namespace sluice::os

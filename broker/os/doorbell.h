@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sleeping and waking on a 32-bit word in shared memory (a futex; 2 us a round trip, against 4 for
-// an eventfd). The peer may write anything into the word and may wake at any time, or never: a
-// waiter always re-checks its condition, and uses a timeout or another sign (end of file on the
-// handle channel) to notice that the peer is gone. Thread-safe.
+// an eventfd). The peer may write anything into the word and may wake at any time, or never. So a
+// waiter always checks its condition again; by a timeout, or the end of file on the handle channel,
+// it notices that the peer is gone. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -19,7 +19,7 @@ class DynamicLibrary {
   DynamicLibrary& operator=(const DynamicLibrary&) = delete;
   ~DynamicLibrary();  // Closes the library.
 
-  // The status of a failure says what the loader said.
+  // The status of a failure has the loader's message.
   static absl::StatusOr<DynamicLibrary> Open(const std::string& path);
 
   // A library that the process has loaded already, by the name it was loaded under; NotFoundError

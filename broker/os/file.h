@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files as far as daemon and worker need them as descriptors: files of the operator's for a child
-// that may not open them itself, and scratch files and pipes that a child writes its answer into.
-// All functions are thread-safe; descriptors are not inherited unless Spawn gives them.
+// Files as descriptors: the operator's for a child that may not open them itself, and scratch files
+// and pipes into which a child writes its answer. All functions are thread-safe; descriptors are
+// not inherited unless Spawn gives them.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace sluice::os {
 
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path);
-// What is left of a file that was opened for reading, or of a pipe until its last writer is gone.
+// The rest of a file that was opened for reading, or of a pipe until its last writer is gone.
 // kOutOfRange: more than `max_bytes`. kDeadlineExceeded: a pipe into which nobody writes for 5 s.
 absl::StatusOr<std::string> ReadToEnd(int fd, size_t max_bytes);
 // A file that a person named: like ReadToEnd, also of a pipe ("<(command)"), and of a device no
@@ -36,9 +36,9 @@ absl::Status WriteWhole(int fd, std::string_view bytes);
 // write meanwhile.
 absl::StatusOr<std::string> ReadScratchFile(int fd, size_t max_bytes);
 
-// (read end, write end). What was written stays readable when the writer is gone.
+// (read end, write end). Written bytes stay readable when the writer is gone.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe();
-// The same for what a child writes while it lives, to be watched: reading it never waits.
+// The same for a child's output, to be watched while the child lives: reading it never waits.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe();
 // What the pipe holds, at most `max_bytes` (of an output pipe 4 KiB or more); "" at its end.
 std::string ReadPipe(int fd, size_t max_bytes);

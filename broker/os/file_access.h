@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the host's files a child of the broker's can reach. A worker's client's sources may
-// include any path, its kernels may, on a CPU device, open any; a gateway or a driver may be taken
-// over by what it parses: so the kernel around each (landlock, Linux 5.13) lets it see what it is
-// made of, and nothing else (worker_files.h, helper_files.h). Where the kernel knows them, TCP
-// ports, abstract Unix sockets and signals to processes outside are denied as well.
+// Limits the host's files that a child of the broker's can reach. A client's sources may include
+// any path, and its kernels may open any on a CPU device; a gateway or a driver may be taken over
+// by what it parses. So the system (landlock, Linux 5.13) lets each child see the files that it is
+// made of, and no others (worker_files.h, helper_files.h). Where it can, it denies TCP ports,
+// abstract Unix sockets and signals to processes outside as well.
 //
 // Holds for the calling thread and for what it starts later: call before there are other threads.
 // Trusts its arguments, which are the operator's; not what lies below the writable folders, where
@@ -20,8 +20,8 @@
 namespace sluice::os {
 
 struct FileAccess {
-  // Files and folders; a folder stands for all below it. What does not exist is left out.
-  // What lies below a writable folder is writable by that one alone: no link there is followed.
+  // Files and folders; a folder stands for all below it. Paths that do not exist are left out. No
+  // link below a writable folder is followed.
   std::vector<std::string> readable;
   std::vector<std::string> executable;  // And readable. Nothing else can be run.
   std::vector<std::string> writable;    // And readable.
@@ -34,7 +34,7 @@ struct FileAccess {
 // The version of the kernel's interface; 0 if it has none, or it is switched off.
 int FileConfinementVersion();
 
-// Why the system's workers read whatever their user can; "" if they do not.
+// Why this system's workers can read whatever their user can; "" if they are confined.
 std::string UnconfinedReason();
 
 // kUnavailable if the kernel has no such thing; then nothing is confined.

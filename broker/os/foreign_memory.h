@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that somebody else made and gave us as a descriptor: an application its own, a peer the
-// peer's. What it is decides how its bytes may be touched: an access to a mapping faults if another
-// holder can shrink the memory, so that only sealed memfds and dma-bufs are ever mapped; the bytes
-// of anything else go through read and write calls, which fail instead.
+// Memory that an application or a peer made and gave us as a descriptor. Its kind decides how its
+// bytes may be touched. An access to a mapping faults if another holder shrinks the memory: so only
+// sealed memfds and dma-bufs are ever mapped. The bytes of anything else go through read and write
+// calls, which fail instead.
 //
-// The descriptor is not trusted; it stays the caller's. What is found out here cannot be changed
-// afterwards by whoever holds another descriptor of the memory. All functions are thread-safe.
+// The descriptor is not trusted; it stays the caller's. No other holder of the memory can change
+// afterwards what is found out here. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Handles of graphics objects, such as the NT handle of a Direct3D texture, as descriptors: they
-// travel as all others do. What one refers to, only the driver that opens it can tell. From a
-// process with less power (the allocator) one is taken only if its type is the graphics kernel's
-// for shared resources and fences; who may duplicate into the other gives it one.
+// travel as all others do. Only the driver that opens one can tell its object. One from a process
+// with fewer rights (the allocator) is accepted only if its type is the graphics kernel's for
+// shared resources and fences. The process that may duplicate handles into the other one sends
+// them.
 //
 // On Linux the handle is the descriptor itself. All functions are thread-safe.
 #pragma once

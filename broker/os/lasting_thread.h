@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that last as long as the process. Where the system cancels the I/O that a thread has
-// begun when that thread ends (Windows: WSARecv), a library whose reads outlive the calls that
-// begin them, as gRPC's do, may be called on these threads only: an application's may end at any
-// time. Thread-safe.
+// Threads that last as long as the process. Windows cancels the I/O that a thread has begun
+// (WSARecv) when the thread ends, and an application's may end at any time. So a library whose
+// reads outlive the calls that begin them, as gRPC's do, may be called on these threads only.
+// Thread-safe.
 #pragma once
 
 #include <functional>
 
 namespace sluice::os {
 
-// Whether I/O ends with the thread that has begun it. Constant.
+// True if I/O ends with the thread that has begun it. Constant.
 bool IoEndsWithItsThread();
 
 // Runs `body` on a lasting thread of its own; the thread may run other bodies later. False: the

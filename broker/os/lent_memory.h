@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors of memory that the daemon lends to programs: what may be taken from a stranger, and
-// what is given to one who may write, or only read.
+// Descriptors of memory that the daemon lends to programs: checks those that a stranger brings, and
+// makes those for a program that may write, or only read.
 //
-// The daemon trusts neither side of a resource with the other: nobody may shrink the memory under a
-// peer (so a memfd carries F_SEAL_SHRINK and F_SEAL_GROW; a dma-buf cannot change its size), and a
-// reader's descriptor must stay a reader's. A read-only descriptor of a memfd is not enough for
-// that: whoever may write to the inode can open it again through /proc/self/fd. So the inode
-// belongs to the daemon with mode 0600, and for a reader whom that does not stop (the daemon's own
-// user, root in a container) the memory is sealed with F_SEAL_FUTURE_WRITE: mappings of the writers
-// stay writable, new ones do not come to be.
+// The daemon protects a resource's users from each other. Nobody may shrink the memory under a
+// peer: a memfd carries F_SEAL_SHRINK and F_SEAL_GROW; a dma-buf cannot change its size. A reader
+// must not become a writer. A read-only descriptor of a memfd is not enough for that: whoever may
+// write to the inode can open it again through /proc/self/fd. So the inode belongs to the daemon
+// with mode 0600. That does not stop the daemon's own user, or root in a container: for such a
+// reader the memory is sealed with F_SEAL_FUTURE_WRITE. The writers' mappings stay writable, and
+// there can be no new ones.
 //
 // All functions are thread-safe, take no ownership of the descriptors that they look at, and return
 // close-on-exec ones.
@@ -33,27 +33,27 @@ enum class LentKind {
 // Zero-filled, of fixed size, sealed against resizing but not yet against writing.
 absl::StatusOr<UniqueFd> CreateLentMemory(const char* name, uint64_t size_bytes);
 
-// What a stranger's descriptor is, if it is memory that may be lent on: a memfd that carries the
-// size seals, or a dma-buf, of at least `size_bytes`.
+// The kind of a stranger's descriptor, if it is memory that may be lent on: a memfd that carries
+// the size seals, or a dma-buf, of at least `size_bytes`.
 absl::StatusOr<LentKind> CheckLentMemory(int fd, uint64_t size_bytes);
 
-// An opaque descriptor cannot be looked into; but it is no socket.
+// OK if it can be opaque memory: that cannot be looked into, but it is no socket.
 absl::Status CheckOpaqueMemory(int fd);
 
-// All of such memory, of whatever part of it a shape speaks.
+// The size of all the memory, whatever part of it a shape covers.
 absl::StatusOr<uint64_t> LentMemoryBytes(int fd);
 
-// Makes a memfd's inode the daemon's own as far as this process may, if the descriptor is for
-// writing: who may only read has no right to give the memory over, and it stays as its owner has
-// it. With `final_seals` nobody can add seals any more: then writing can never be sealed off.
+// Makes a memfd's inode the daemon's own as far as this process may. Does so only if the descriptor
+// is for writing: a client that may only read has no right to give the memory away. With
+// `final_seals` nobody can add seals any more: then writing can never be sealed off.
 void TakeOverLentMemory(int fd, bool final_seals);
 
 // kFailedPrecondition: the descriptor was only ever for reading, or the memory has been sealed for
 // a reader.
 absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind);
 
-// A descriptor that `reader` cannot turn into one for writing. With `trusted`, one that it would
-// have to turn on purpose. kFailedPrecondition: there is no such descriptor of this memory.
+// A descriptor that `reader` cannot turn into one for writing; with `trusted`, not by mistake.
+// kFailedPrecondition: there is no such descriptor of this memory.
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted);
 
 }  // namespace sluice::os

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process could listen on a TCP port, found out by binding to it for a moment: for
-// reasons that a person can use. Thread-safe.
+// Finds out whether this process could listen on a TCP port, by binding to it for a moment: for
+// messages that help a person. Thread-safe.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct PortAnswer {
   std::string reason;  // The system's, and what to do about it; empty for kFree.
 };
 
-// All addresses of `host` (a name, or numbers without brackets), of which one that this machine
-// does not have is no harm while it has another. "::" takes IPv4 as well. Port "0" is any port.
+// Tries all addresses of `host` (a name, or numbers without brackets). Those that this machine does
+// not have are ignored if it has another. "::" takes IPv4 as well. Port "0" is any port.
 PortAnswer TryListening(const std::string& host, const std::string& port);
 
 }  // namespace sluice::os

@@ -11,8 +11,8 @@
 
 namespace sluice::os {
 
-// What follows "unix:" (an absolute path, perhaps after "//") or "pipe:" (NAME or \\.\pipe\NAME).
-// An error says what it must be.
+// `text` is what follows "unix:" (an absolute path, perhaps after "//") or "pipe:" (NAME or
+// \\.\pipe\NAME). An error says what it must be.
 absl::StatusOr<std::string> ParseLocalName(std::string_view text);
 
 // The name as others of the daemon's places are made of it: of a path without "//" and "/./".
@@ -27,7 +27,7 @@ const char* LocalNameForm();
 // What a person can do where none answers, for messages.
 const char* StartDaemonAdvice();
 
-// The user's own daemon if there is one, else the machine's, each also where it was of old.
+// The user's own daemon if there is one, else the machine's, each also at its place of old.
 std::string DefaultClientName();
 
 }  // namespace sluice::os

@@ -47,8 +47,8 @@ extern const int kDeliveryMs;
 // OK once `socket` can be read or is at its end; kDeadlineExceeded after `timeout_ms` (-1 = none).
 absl::Status WaitReadable(int socket, int timeout_ms);
 
-// As WaitReadable without a limit, and like a ReceiveMessage that is under way it goes on with its
-// connection when the descriptor is closed, or comes to stand for another one.
+// As WaitReadable without a limit. Like a ReceiveMessage that is under way, it keeps to its
+// connection when the descriptor is closed, or its number is used again.
 absl::Status AwaitMessage(int socket);
 
 // OK once a message can be sent; else as WaitReadable.
@@ -57,8 +57,9 @@ absl::Status WaitWritable(int socket, int timeout_ms);
 // Ends a connection for both sides, whoever else holds a descriptor of it.
 void HangUp(int socket);
 
-// What becomes of the first end of a pair. One that stays here passes descriptors for both ends,
-// wherever the second goes; Windows must know that before the second is given away.
+// The first end of a pair is given to another process, or stays here. One that stays passes
+// descriptors for both ends, wherever the second goes; Windows must know that before the second is
+// given away.
 enum class FirstEnd { kGiven, kStays };
 
 // Two connected ends, blocking, close-on-exec.
@@ -99,7 +100,7 @@ extern const char kLocalScheme[];  // "unix:", "pipe:"
 // OK if a socket can have this name; else the message says what it must look like.
 absl::Status CheckLocalName(const std::string& name);
 
-// Whether two names, each of which a socket can have, are one. Windows' have no case.
+// True if two names, each of which a socket can have, are the same. Windows' have no case.
 bool IsSameLocalName(const std::string& a, const std::string& b);
 
 }  // namespace sluice::os

@@ -24,15 +24,15 @@ inline constexpr NativeHandle kNoNativeHandle = -1;
 NativeHandle ToNative(UniqueFd fd);
 
 // Another descriptor of what a program has; the handle stays the program's. Invalid if there is no
-// such handle, or it is of no kind that Sluice has to do with.
+// such handle, or Sluice has no use for its kind.
 UniqueFd FromNative(NativeHandle handle);
-// What is wrong with a handle of which FromNative makes none.
+// The reason, for messages, why FromNative refuses a handle.
 const char* WhyNotFromNative();
 
 void CloseNative(NativeHandle handle);
 
-// `size_bytes` of shared memory, from `offset` on. What others may do to it is not looked at: the
-// caller has.
+// Maps `size_bytes` of shared memory, from `offset` on. The caller has checked what others may do
+// to it.
 absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t size_bytes,
                                 bool writable);
 void UnmapNative(void* address, uint64_t size_bytes);

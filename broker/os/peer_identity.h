@@ -5,8 +5,8 @@
 // logged, since a pid looked up afterwards can be another process; `pidfd` (Linux 6.5 and later,
 // else invalid) names the process itself. Thread-safe.
 //
-// The broker asks one more question of the pid, whose wrong answers cost nothing that is anybody's:
-// whether it is, or descends from, one of its own workers (`session_leader`, as setsid makes them).
+// The broker uses the pid for one more question: whether the process is, or descends from, one of
+// its own workers (`session_leader`, as setsid makes them). A wrong answer there harms nobody.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ namespace sluice::os {
 // A user as limits are counted for and lists show it: "uid:1000"; on Windows "sid:S-1-5-...".
 std::string UserName(uid_t uid);
 
-// What the configuration may name a user by besides a name: a number; on Windows a SID.
+// Parses what the configuration may have in place of a user's name: a number; on Windows a SID.
 std::optional<uid_t> ParseUser(const std::string& text);
 
 // This process's own.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Waits for many descriptors at once, for the event loop (epoll; on Windows waits of the thread
-// pool). Level-triggered: a descriptor that is not looked after is told again.
+// pool). Level-triggered: a descriptor that nobody serves is reported again.
 //
 // Owner: EventLoop. Loop thread only, but for Wake, which any thread may call.
 #pragma once
@@ -19,18 +19,18 @@ class Poller {
  public:
   enum class Interest {
     kReadable,  // It can be read, or is at its end.
-    kHangUp,    // Its other end hangs up; what there is to read stays unread.
+    kHangUp,    // Its other end hangs up; bytes that wait to be read stay unread.
   };
 
   static absl::StatusOr<std::unique_ptr<Poller>> Create();
   virtual ~Poller() = default;
 
-  // `key`, which is not 0 and no other's, comes out of Wait whenever `fd` is ready, until Remove.
-  // The descriptor stays the caller's and must be removed before it is closed.
+  // Wait reports `key`, which is unique and not 0, whenever `fd` is ready, until Remove. The
+  // descriptor stays the caller's and must be removed before it is closed.
   virtual absl::Status Add(uint64_t key, int fd, Interest interest) = 0;
   virtual void Remove(uint64_t key, int fd) = 0;
 
-  // Fills `ready` with the keys of some that are, after at most `timeout_ms` (-1 = no limit); with
+  // Fills `ready` with keys of ready descriptors, after at most `timeout_ms` (-1 = no limit); with
   // none after Wake or at the timeout.
   virtual void Wait(int timeout_ms, std::vector<uint64_t>* ready) = 0;
   // Ends the Wait that runs, or the next.

@@ -28,7 +28,7 @@ inline constexpr int kNoOutput = -2;
 
 struct SpawnOptions {
   std::string path;                      // Of the executable.
-  std::string argv0;                     // What the child sees as its name; empty: the path.
+  std::string argv0;                     // The child's argv[0]; empty: the path.
   std::vector<std::string> arguments;    // argv[1] and on.
   std::vector<std::string> environment;  // "NAME=value"; the child's whole environment.
   // (descriptor here, its number in the child); numbers are distinct and >= 3. stdin is empty: the
@@ -59,8 +59,8 @@ class ChildProcess {
 
   absl::Status Signal(int signal_number) const;
 
-  // Kills it and what it started (compilers, linkers). Also right for a child that has ended and is
-  // not reaped yet: that is when its offspring is swept up.
+  // Kills it and what it started (compilers, linkers). Also for a child that has ended and is not
+  // reaped yet, to kill its offspring.
   void KillGroup() const;
 
   // Reaps the child if it has ended; nothing if it still runs, or has ended while a debugger holds
@@ -77,15 +77,15 @@ class ChildProcess {
   UniqueFd pidfd_;
 };
 
-// The error names what failed in the child: the change of user, the exec, ... It is not waited for
-// longer than 0.5 s once it is another user, whose processes may stop it before its exec: then it
-// is taken for started.
+// The error names what failed in the child: the change of user, the exec, ... Once the child has
+// changed its user, that user's processes may stop it before its exec: after 0.5 s it counts as
+// started.
 absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options);
 
-// Starts a process that its parent does not see, for code in a stranger's process: no SIGCHLD comes
-// of it, and wait() finds nothing, also in a container's process 1 and in a subreaper. It ends when
-// its descriptors tell it to. AwaitUnseen, with what SpawnUnseen returned, returns when it has; to
-// be called once, or the system remembers the process as long as this one lives. Linux only.
+// Starts a process that its parent does not see, for code in a stranger's process. Its end sends no
+// SIGCHLD, and wait() does not find it, also in a container's process 1 and in a subreaper. The
+// process ends when its descriptors tell it to. AwaitUnseen, with SpawnUnseen's result, returns
+// when it has ended; call it once, or a zombie stays as long as this process. Linux only.
 absl::StatusOr<pid_t> SpawnUnseen(const SpawnOptions& options);
 void AwaitUnseen(pid_t number);
 
@@ -94,10 +94,11 @@ void AwaitUnseen(pid_t number);
 absl::StatusOr<std::string> OwnExecutablePath();
 absl::StatusOr<std::string> FindHelperExecutable(const std::string& name);
 
-// This process's environment, "NAME=value"; nothing where EnvironmentVariable sees nothing.
+// This process's environment, "NAME=value"; empty where EnvironmentVariable finds nothing
+// (set-user-ID programs).
 std::vector<std::string> OwnEnvironment();
 
-// Of the whole machine; 0 if that is not known.
+// Memory of the whole machine; 0 if that is not known.
 uint64_t MachineMemoryBytes();
 
 // True if this process may become other users: root; on Windows the system's own account.

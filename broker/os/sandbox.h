@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a child of the broker is confined to. Workers run other people's kernels, on a CPU device as
-// native code: they must not be able to gain rights, and must lose the broker's.
+// Confines a child of the broker. Workers run other people's kernels, on a CPU device as native
+// code: they must not be able to gain rights, and must lose the broker's.
 //
-// What holds today: no new privileges (set-uid programs and file capabilities have no effect), an
-// unprivileged user if the broker is root, no core dumps (they hold tenants' data), a session of
-// its own, so that the terminal's signals do not reach it, a bound for its memory if the operator
-// sets one. A worker and what it starts stay in that session and in their process group (seccomp):
-// by the first they are known, by the second they are ended. Which files it reaches a worker says
-// itself, before it loads a driver (file_access.h), and which system calls it makes
-// (daemon/helpers/confined_calls.h).
+// A child gets no new privileges (set-uid programs and file capabilities have no effect), an
+// unprivileged user if the broker is root, and no core dumps (they hold tenants' data). It has a
+// session of its own, so that the terminal's signals do not reach it, and a bound for its memory if
+// the operator sets one. A worker and what it starts cannot leave that session and their process
+// group (seccomp): the broker knows them by the first, and ends them by the second. Before it loads
+// a driver, a worker gives up other files (file_access.h) and system calls
+// (daemon/helpers/confined_calls.h) by itself.
 #pragma once
 
 #include <cstdint>

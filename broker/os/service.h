@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The service manager's side of the daemon: telling it how far the start has come, and taking the
-// sockets that it opened for us (systemd's sd_notify and LISTEN_FDS protocols, spoken directly, so
-// that the privileged process links no further library). Without a service manager all of it does
-// nothing. On Windows the service control manager, which starts the process by its own protocol.
-// Call from the main thread, before other threads are started.
+// The daemon and its service manager: reports how far the start has come, and takes the sockets
+// that the manager opened. This speaks systemd's sd_notify and LISTEN_FDS protocols itself, so that
+// the privileged process links no further library. Without a service manager all of it does
+// nothing. On Windows it is the service control manager, which starts the process by its own
+// protocol. Call from the main thread, before other threads are started.
 #pragma once
 
 #include <functional>
@@ -16,21 +16,22 @@
 
 namespace sluice::os {
 
-// Runs `serve` and returns its result: at once, or on Windows, unless `console` says that a person
-// has started us, when and as the service control manager wants it.
+// Runs `serve` and returns its result. On Windows the service control manager says when, unless
+// `console`: then a person has started us.
 int RunUnderServiceManager(bool console, const std::function<int()>& serve);
 
-// Read if it exists and no other is named.
+// The configuration that is read if it exists and no other is named.
 std::string DefaultConfigFile();
 
-// OK if only they who run the daemon, or could anyway, can have written its configuration; else who
-// could, and what to do. Windows only: there any user may put folders where services' files are.
+// OK if nobody can have written the configuration who could not have run the daemon anyway; else
+// the message says who could, and what to do. Windows only: there any user may make folders where
+// services keep their files.
 absl::Status CheckWhoseConfig(const std::string& file);
 
-// How a person tells a running daemon to stop or to look at its file again, for --help.
+// How a person has a running daemon stop or read its file again, for --help.
 const char* ServiceControlHelp();
 
-// Whether stderr is systemd's journal, which takes a line's priority from "<N>" before it.
+// True if stderr is systemd's journal, which takes a line's priority from "<N>" before it.
 bool StderrIsJournal();
 
 // Sends lines such as "READY=1\nSTATUS=serving". False if there is nobody to tell.

@@ -2,7 +2,7 @@
 //
 // Memory that two processes map. The maker creates it with a fixed size and seals it; the receiver
 // verifies the seals and the size before it maps, so that the peer can never make an access fault
-// by shrinking it. What the bytes say is not trusted: that is the ring's and the heap's business.
+// by shrinking it. The bytes are not trusted: the ring and the heap check them.
 //
 // Mappings are not inherited by fork: a child of an application never sees its parent's session.
 // All functions are thread-safe; SharedMapping is thread-compatible.
@@ -18,7 +18,7 @@
 
 namespace sluice::os {
 
-// Whether seals can be added later.
+// kMore: seals can be added later.
 enum class Sealing { kFinal, kMore };
 
 // Zero-filled, close-on-exec, sealed against shrinking, growing and (kFinal) further sealing.
@@ -62,8 +62,8 @@ class SharedMapping {
   size_t size_ = 0;
 };
 
-// Memory that its maker alone writes, now and later: whoever gets `reader` can map it for reading,
-// and make nothing of it that writes. Zero-filled. kUnimplemented where the system has no such.
+// Memory that its maker alone can write, now and later: `reader` can be mapped for reading only,
+// also by another process. Zero-filled. kUnimplemented where the system has no such memory.
 struct OwnersMemory {
   UniqueFd reader;
   SharedMapping mapping;

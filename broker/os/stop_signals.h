@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the outside tells the daemon to do: SIGTERM, SIGINT and SIGHUP; on Windows the console's
-// Ctrl-C, Ctrl-Break and closing, and the service manager's stop, shutdown and "read your
-// parameters again". Loop thread only.
+// Orders to the daemon from outside: SIGTERM, SIGINT and SIGHUP; on Windows the console's Ctrl-C,
+// Ctrl-Break and closing, and the service manager's stop, shutdown and "read your parameters
+// again". Loop thread only.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Direct3D textures that two processes have: the NT handle of one, and the keyed mutex by which
-// whoever works on it says who is next. The one place for what Wine has none of (shared handles,
-// IDXGIResource1, IDXGIKeyedMutex), which its statuses then say: callers go another way.
+// Direct3D textures that two processes have: the NT handle of one, and its keyed mutex, by which
+// the process that has worked on it says which is next. Wine lacks both (shared handles,
+// IDXGIResource1, IDXGIKeyedMutex), and only this file knows: statuses say so, and callers go
+// another way.
 //
 // Two ends: the process that made the texture (an application's, through the driver), and the one
 // that was given its handle (a worker). Thread-safe but for one KeyedMutex, whose calls come one at
@@ -22,15 +23,16 @@ struct IUnknown;
 
 namespace sluice::os {
 
-// Who takes a texture's keyed mutex next. A new texture's is free for its maker.
+// The keys of a texture's keyed mutex: each says who takes it next. A new texture's is free for its
+// maker.
 inline constexpr uint64_t kTextureMakersKey = 0;
 inline constexpr uint64_t kTextureUsersKey = 1;
 
 class KeyedMutex {
  public:
   virtual ~KeyedMutex() = default;
-  // kDeadlineExceeded: nobody has given it back with this key in time. kDataLoss: who held it has
-  // ended without giving it back, and nobody knows what the texture holds: never use it again.
+  // kDeadlineExceeded: nobody has released it with this key in time. kDataLoss: its holder has
+  // ended without a release, and nobody knows what the texture holds: never use it again.
   virtual absl::Status Acquire(uint64_t key, absl::Duration timeout) = 0;
   virtual absl::Status Release(uint64_t key) = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the running process is, for code that lives in a stranger's: its number and name, its
-// environment, the libraries in it, its forks, its memory. Thread-safe.
+// The running process, for code that lives in a stranger's: its number and name, its environment,
+// the libraries in it, its forks, its memory. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace sluice::os {
 
-// Another one in the child of a fork.
+// The process's number; another one in the child of a fork.
 int ProcessId();
 
 // The program's name without its folder: for the daemon's lists.
@@ -25,26 +25,28 @@ std::string ProcessName();
 std::optional<std::string> EnvironmentVariable(const char* name);
 
 // How a path of this host is written where hosts of any kind must understand it: "/folder/file". On
-// Windows the drive is the first folder, "C:\\folder\\file" is "/c/folder/file", and of
-// "\\\\machine\\share" it is "unc"; a relative path only gets its slashes, unless it names a drive
-// or begins at the root of the current one.
+// Windows the drive is the first folder: "C:\\folder\\file" is "/c/folder/file", and
+// "\\\\machine\\share" is "/unc/machine/share". A relative path only gets its slashes, unless it
+// names a drive or begins at the root of the current one.
 std::string PortablePath(std::string_view path);
-// Whether a backslash in front of anything but a quote is part of a path.
+// True if a backslash before anything but a quote separates folders in a path.
 bool BackslashSeparatesFolders();
 
 // Portable; empty if it is not to be had.
 std::string CurrentDirectory();
 
-// What the portable `path` is for a path that leads through it. On Windows it is always a folder:
-// Windows takes ".." away by the text alone, and follows links only where it opens a file.
+// How a longer path that leads through the portable `path` is resolved there. On Windows it is
+// always a folder: Windows removes ".." by the text alone, and follows links only where it opens a
+// file.
 struct PartOfPath {
   bool is_folder = false;
   std::string link;  // What the symbolic link says, if it is one.
 };
 PartOfPath LookAtThisHost(const std::string& path);
 
-// Whether the portable `path` is a regular file; its bytes, unless it is none, cannot be read, or
-// has more than `max_bytes`. Never waits for what is no regular file.
+// The first is true if the portable `path` is a regular file; the second reads it, and is false if
+// it is none, cannot be read, or has more than `max_bytes`. Neither waits for what is no regular
+// file.
 bool IsFileOfThisHost(const std::string& path);
 bool ReadFileOfThisHost(const std::string& path, size_t max_bytes, std::string* contents);
 
@@ -57,16 +59,15 @@ void AtFork(void (*prepare)(), void (*parent)(), void (*child)());
 std::string LibraryFileOf(const void* address);
 // Its folder, with the separator at its end, or empty.
 std::string LibraryFolderOf(const void* address);
-// Has the library that holds this address stay in the process, where that is not said when it is
-// linked.
+// Keeps the library that holds this address in the process, where linking it has not said so
+// already.
 void KeepLibraryOf(const void* address);
 // The files of all the libraries in the process.
 std::vector<std::string> LoadedLibraryFiles();
-// Whether this code is in a second namespace of the linker, where glibc is there a second time too:
-// dlmopen().
+// True if this code is in a second namespace of the linker (dlmopen), which has a glibc of its own.
 bool InOtherNamespace();
-// What the process's libraries see under this name, if they share their names; null if none has it,
-// or if each library has names of its own.
+// The symbol of this name as the process's libraries see it, if they share their symbols; null if
+// none has it, or if each library has its own.
 const void* FindGlobalSymbol(const char* name);
 
 // Zero-filled memory of the process's own, which costs nothing until it is touched; null if there

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds a header's promise that something is used on one thread only ("Loop thread only."). The
-// owner has a checker; what may run on that thread only says Assert() first. Data that is
-// ABSL_GUARDED_BY the checker can be reached in functions that have said so and nowhere else:
-// clang's -Wthread-safety finds it when it compiles, as it finds a lock that is missing.
+// Checks a header's promise that something is used on one thread only ("Loop thread only."). The
+// owner has a checker; a function that may run on that thread only calls Assert() first. Data that
+// is ABSL_GUARDED_BY the checker can be reached in functions that have called Assert() and nowhere
+// else: clang's -Wthread-safety finds it when it compiles, as it finds a lock that is missing.
 //
 // The thread is the first that asserts, or that of the last Attach. Debug builds and those with a
 // sanitizer (SLUICE_CHECK_THREADS) end with a message on any other thread; else nothing is checked
@@ -29,7 +29,7 @@ class ABSL_LOCKABLE ThreadChecker {
   ThreadChecker& operator=(const ThreadChecker&) = delete;
 
 #if !defined(NDEBUG) || defined(SLUICE_CHECK_THREADS)
-  // From now on it is the calling thread: nobody uses meanwhile what is guarded.
+  // From now on it is the calling thread. Nobody may use the guarded data meanwhile.
   void Attach() const ABSL_ASSERT_EXCLUSIVE_LOCK() { owner_.store(std::this_thread::get_id()); }
   void Assert() const ABSL_ASSERT_EXCLUSIVE_LOCK() {
     std::thread::id none;

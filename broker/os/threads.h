@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's own threads inside a stranger's process: detached, named for debuggers, with every
-// signal but faults blocked, so that the application's signal handlers do not run on them. And what
-// the system says of its processors. Thread-safe.
+// signal but faults blocked, so that the application's signal handlers do not run on them. And the
+// system's processors. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,8 @@ bool StartThread(const char* name, std::function<void()> body);
 // it.
 void StartDetached(std::function<void()> body);
 
-// Has `function` called with `argument` when the calling thread ends, however it does: by its
-// return, pthread_exit or ExitThread; not by the process's end. Once per thread. False: it will not
-// be.
+// Calls `function` with `argument` when the calling thread ends: by its return, pthread_exit or
+// ExitThread, but not by the process's end. Once per thread. False: it cannot.
 bool AtThreadEnd(void (*function)(void*), void* argument);
 
 // While it lives, threads that a library starts on this thread's behalf get no signals but faults.
@@ -48,12 +47,12 @@ class ScopedNoCancellation {
   int before_ = 0;
 };
 
-// The process ends, and its other threads have been ended, in the middle of whatever they did and
-// with the locks that they held: nobody waits for them. False where threads go on until the end.
+// True once the process ends and its other threads have been ended (Windows), wherever they were
+// and with the locks that they held: do not wait for them. False where threads go on until the end.
 bool OtherThreadsWereEnded();
 
-// The calling thread's number, and whether the thread of that number sleeps in a call of the
-// system. Where that cannot be told, true after a millisecond, which is time to get there.
+// The calling thread's number, and whether the thread of that number sleeps in a system call. If
+// that cannot be told, waits for a millisecond, in which it would get there, and returns true.
 int ThisThreadNumber();
 bool ThreadSleeps(int number);
 
@@ -61,13 +60,13 @@ bool ThreadSleeps(int number);
 void AskForPreciseSleeps();
 void SleepNs(int64_t nanoseconds);
 
-// Lets another thread run that waits for this one's processor.
+// Yields the processor to another thread that waits for it.
 void LetOthersRun();
 
 // Processors that the process may run on, at least 1.
 int UsableProcessors();
-// Threads of the whole machine that run or could run right now, this one among them; a guess of one
-// where that is not to be known.
+// Threads of the whole machine that run or could run right now, this one among them; 1 where that
+// cannot be known.
 int RunnableThreads();
 
 }  // namespace sluice::os
