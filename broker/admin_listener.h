@@ -2,9 +2,9 @@
 //
 // How operators reach the admin service. On Linux a Unix socket that only the daemon's own user can
 // open (the monitor socket: a group too). On Windows, where gRPC has no such socket, a port of
-// loopback: who may open the admin pipe gets the port and a 256-bit token through it, and every
-// call must show the token, from the one TCP connection that showed it first, while the pipe is
-// open (loopback_tokens.h).
+// loopback. A program that may open the admin pipe gets the port and a 256-bit token through it.
+// Every call must show the token while the pipe is open, and only from the TCP connection that
+// showed it first (loopback_tokens.h).
 //
 // Owner: AdminServer. Create, Start and the destructor on the loop thread; Admit on gRPC's.
 #pragma once
@@ -26,8 +26,8 @@ enum class AdminRole { kAdministrator, kMonitor };  // May do all; may look.
 struct AdminSocket {
   AdminRole role = AdminRole::kAdministrator;
   std::string name;
-  std::string group = {};  // Whose it is besides; "" = kMonitorGroup, if there is one. Monitor.
-  std::string admin_name = {};  // Of the other one, for messages. Monitor.
+  std::string group = {};       // May open it, too; "" = kMonitorGroup, if there is one. Monitor.
+  std::string admin_name = {};  // The admin socket's, for messages. Monitor.
 };
 
 class AdminListener {
@@ -40,7 +40,7 @@ class AdminListener {
   // Builds and starts the server with its port.
   virtual absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) = 0;
 
-  // Whether the caller may ask anything at all. Shows it that the answer comes from here.
+  // OK if the caller may ask anything at all. Proves to it that the answer comes from here.
   virtual grpc::Status Admit(grpc::ServerContext* context) = 0;
 };
 

@@ -44,7 +44,7 @@ void Describe(const ListenerConfig& config, v1::Listener* listener) {
   listener->set_max_resource_bytes(config.limits.max_resource_bytes);
 }
 
-// What it says is checked by CheckListener.
+// Checks nothing: CheckListener does.
 ListenerConfig ConfigOf(const v1::Listener& listener) {
   ListenerConfig config;
   config.tenant = listener.tenant();
@@ -62,8 +62,7 @@ ListenerConfig ConfigOf(const v1::Listener& listener) {
   return config;
 }
 
-// All that only shows. A call that is not here is no monitor's: new ones are refused until somebody
-// puts them here.
+// The calls that only show. A monitor is refused every call that is not here, new ones included.
 class MonitorService : public v1::Admin::Service {
  public:
   MonitorService(BrokerControl* control, AdminListener* listener, const AdminSocket& socket)
@@ -279,7 +278,8 @@ class GrpcAdminServer final : public AdminServer {
 
   ~GrpcAdminServer() override {
     if (server_ == nullptr) return;
-    // Requests that run see the broker stop and return; the deadline cuts off idle streams.
+    // Running requests notice that the broker stops, and return; the deadline cuts off idle
+    // streams.
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     server_.reset();
   }

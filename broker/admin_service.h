@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operators' gRPC service (proto/admin.proto), with the standard health and reflection
-// services, where admin_listener.h lets operators in: once for administrators, and once for those
-// who only look, each with a socket and a server of its own. What a caller may do is decided by the
-// socket that the call came through, and by nothing that it says. It parses what operators send,
-// never what clients send. It and resources/service.h are the only parts of the broker that use
-// gRPC.
+// services, behind the sockets of admin_listener.h. There is one server for administrators and one
+// for monitors, who only look, each with a socket of its own. The socket that a call came through
+// decides what it may do, and nothing in the call does. This parses operators' messages, never
+// clients'. It and resources/service.h are the only parts of the broker that use gRPC.
 //
 // Owner: the Broker. Start and Stop on the loop thread; requests come on gRPC's threads and reach
 // the broker's state only through BrokerControl.
@@ -38,8 +37,9 @@ struct BrokerStatus {
   std::string control_groups_advice;
 };
 
-// What the admin service may ask of the broker. Called on gRPC's threads: implementations are
-// thread-safe and may wait for the loop thread. kCancelled when the broker stops meanwhile.
+// The questions and orders of the admin service to the broker. Called on gRPC's threads:
+// implementations are thread-safe and may wait for the loop thread. kCancelled when the broker
+// stops meanwhile.
 class BrokerControl {
  public:
   virtual ~BrokerControl() = default;
@@ -52,7 +52,7 @@ class BrokerControl {
   // Fills the path in, if there is none.
   virtual absl::Status AddListener(ListenerConfig* listener) = 0;
   virtual absl::Status RemoveListener(const std::string& tenant, bool end_sessions) = 0;
-  // How many sessions are left. `timeout_ms` 0 = no limit.
+  // Returns how many sessions are left. `timeout_ms` 0 = no limit.
   virtual absl::StatusOr<uint64_t> Drain(int64_t timeout_ms) = 0;
 };
 

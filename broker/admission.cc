@@ -117,7 +117,7 @@ void Admission::Adopt(DoorId door, os::UniqueFd socket) {
     CloseConnection(id, "no Hello within 5 s of connecting");
   });
   if (connection->peer.pidfd.valid()) {
-    // A fork of the client keeps the socket open; this tells that the client itself is gone.
+    // A fork of the client keeps the socket open; this notices that the client itself is gone.
     connection->death_watch =
         loop_->Watch(connection->peer.pidfd.get(), [this, id] { CloseConnection(id, ""); });
   }
@@ -125,7 +125,7 @@ void Admission::Adopt(DoorId door, os::UniqueFd socket) {
   connections_[id] = std::move(connection);
 }
 
-// Finds out who it is, too. ESRCH: it is gone already.
+// Fills in the connection's tenant, too. ESRCH: the client is gone already.
 std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection) {
   const os::PeerIdentity& peer = connection->peer;
   if (std::optional<Refusal> refusal = IsOurs(peer)) return refusal;
@@ -141,14 +141,14 @@ std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection
 }
 
 std::optional<Refusal> Admission::IsOurs(const os::PeerIdentity& peer) const {
-  // Where workers have their clients' user, or all the same. A worker's pid is nobody else's while
-  // it is not reaped; what it starts cannot leave its session.
+  // Matters where workers run as their clients' user, or all as the same. A worker's pid is nobody
+  // else's while it is not reaped; processes that it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
     return Refusal{
         EACCES, absl::StrCat("process ", peer.pid, " is a worker of this daemon, or was started ",
                              "by one: a worker (a kernel in it) is nobody's client")};
   }
-  // Whoever has one of these in his hands would have another identity's limits.
+  // Whoever has taken one of these over would have another identity's limits.
   if (is_helper_(peer.pid) || is_helper_(peer.session_leader)) {
     return Refusal{EACCES,
                    absl::StrCat("process ", peer.pid, " is a helper of this daemon, or was ",

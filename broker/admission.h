@@ -2,7 +2,7 @@
 //
 // Local clients' connections: Hello -> decision -> Welcome, then OpenSession -> SessionOpened as
 // often as the policy allows, and OpenResources -> ResourcesOpened once. They come by doors: the
-// default socket, and one for each listener. Who they are comes from the door and the kernel.
+// default socket, and one for each listener. Their identity comes from the door and the kernel.
 // Anything malformed closes the connection with one log line; nothing that a client sends reaches
 // further than this file and its log lines.
 //
@@ -52,10 +52,10 @@ class Admission {
   using DoorId = uint64_t;
   // `listener` is null for the default socket.
   DoorId Listen(os::UniqueFd socket, std::shared_ptr<const ListenerConfig> listener = nullptr);
-  // What its tenant may have from now on.
+  // From now on the door has this configuration, with its tenant's limits.
   void Update(DoorId door, std::shared_ptr<const ListenerConfig> listener);
-  // Nobody comes by it any more. Connections that came by it open no new sessions; with
-  // `end_connections` they are closed, and their sessions end within the grace.
+  // Accepts no more connections. Those that came by it open no new sessions; with `end_connections`
+  // they are closed, and their sessions end within the grace.
   void Close(DoorId door, bool end_connections);
   size_t ConnectionsBy(DoorId door) const;
 
@@ -84,7 +84,7 @@ class Admission {
     std::shared_ptr<void> slot;  // Of the policy's, or of refused_.
     os::PeerIdentity peer;
     Tenant tenant;
-    std::shared_ptr<const void> container;  // Whose name it keeps.
+    std::shared_ptr<const void> container;  // Keeps its name (TenantFinder::Found).
     State state = State::kNew;
     std::optional<Refusal> refusal;  // Told after its Hello; such a connection is not counted.
     std::string features;

@@ -21,9 +21,9 @@ namespace {
 
 constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
 constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
-// "At once": for a worker to tell its client why, and no more.
+// "At once" leaves a worker time to tell its client why, and no more.
 constexpr int64_t kLastWordsMs = 200;
-// For the system to bury killed workers, which may have much memory to give back.
+// Time for the system to end killed workers, which may have much memory to give back.
 constexpr int64_t kKilledMs = 10'000;
 
 // The same socket, perhaps by a link to its folder (/var/run).
@@ -282,7 +282,7 @@ void Broker::Reload() {
         "changed in the configuration, and takes effect only when sluiced is started again",
         {{"what", key}});
   }
-  // Where we are stays as it was; what we allow is new.
+  // Sockets stay as they were; limits and rights are new.
   fresh->socket = config_.socket;
   fresh->socket_mode = config_.socket_mode;
   fresh->socket_group = config_.socket_group;
@@ -306,12 +306,12 @@ void Broker::Reload() {
   StartProbe();
 }
 
-// What devices say of their memory is that of a moment: a driver for the processor takes the
-// machine's, which a virtual machine is given and taken away while it runs. Clients that connect
-// from now on are told what there is, without a worker for each.
+// A device's memory size is that of a moment: a driver for the processor reports the machine's,
+// which a hypervisor changes while the virtual machine runs. Clients that connect from now on are
+// told what there is, without a worker for each.
 void Broker::WatchMemory() {
   constexpr int64_t kLookMs = 2'000;
-  constexpr uint64_t kLeastPart = 32;  // Less than such a part of it is no change.
+  constexpr uint64_t kLeastPart = 32;  // A change of less than one such part is ignored.
   loop_->AddTimer(kLookMs, [this] { WatchMemory(); });
   const uint64_t before = probed_memory_;
   const uint64_t now = os::MachineMemoryBytes();
@@ -345,7 +345,7 @@ void Broker::StartProbe() {
 }
 
 void Broker::OnProbeDone() {
-  // Not from within Start: that one may still be building what is told here.
+  // Not from within Start, which may still be making the parts that are used here.
   loop_->Post([this] {
     if (std::exchange(probe_again_, false)) return StartProbe();
     PlanProbe(probe_schedule_.OnResult(probe_.problem().empty(), probe_.changed(), MonotonicMs()));
@@ -425,7 +425,7 @@ absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
     shared = config_.resources.enabled;
   });
   if (!ran.ok()) return ran;
-  // Those that were there when a reload turned them off live on.
+  // Resources that existed when a reload turned them off live on.
   if (list.empty() && !shared) return absl::FailedPreconditionError(kResourcesAreOff);
   return list;
 }

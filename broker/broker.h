@@ -80,7 +80,7 @@ class Broker final : public BrokerControl {
   void OnTerminate();
   void Reload();
   void StartProbe();
-  void PlanProbe(std::optional<int64_t> delay_ms);  // Nothing: none.
+  void PlanProbe(std::optional<int64_t> delay_ms);  // Nothing: no probe is needed.
   void WatchMemory();
   void OnProbeDone();
   void OnSessionEnded();
@@ -106,7 +106,7 @@ class Broker final : public BrokerControl {
   Probe probe_;
   ProbeSchedule probe_schedule_;
   EventLoop::TimerId probe_timer_ = 0;
-  bool probe_again_ = false;    // Once the one that runs has ended.
+  bool probe_again_ = false;    // Start another when this one has ended.
   uint64_t probed_memory_ = 0;  // MachineMemoryBytes, when the probe began.
   SessionOpener opener_;
   ResourceHub resources_;

@@ -211,12 +211,12 @@ void AddFileWarnings(const NetworkConfig& network, std::vector<std::string>* war
       warnings->push_back(absl::StrCat(network.Describe(key), ": ", path, " ", who));
   };
   for (const char* key : {"key", "token_file"}) add(key, &OtherReaders);
-  // Whoever writes these decides who comes in.
+  // Whoever can write these decides who is let in.
   for (const char* key : {"client_ca", "token_file", "token_key"}) add(key, &OtherWriters);
 }
 
-// What is no mistake, and should be otherwise all the same: secrets that are none, services that
-// ask for none, and workers that nothing keeps from the host's files.
+// Settings that are allowed and deserve a warning: secrets that others can read, services that ask
+// for none, and workers that nothing keeps from the host's files.
 std::vector<std::string> WarningsOf(const Config& config) {
   std::vector<std::string> warnings = OpenDoors(config);
   const std::string unconfined =
@@ -231,7 +231,7 @@ std::vector<std::string> WarningsOf(const Config& config) {
   return warnings;
 }
 
-// What this version takes, and the next ones do not.
+// Settings that this version takes, and the next ones do not.
 std::vector<std::string> OldPlacesOf(const Config& config) {
   std::vector<std::string> warnings = OldPlaces(config);
   for (std::string& warning : warnings)
@@ -257,7 +257,7 @@ int CheckConfigFile(const Flags& flags) {
   return kDaemonExitUsage;
 }
 
-// `systemctl status` shows it for as long as the service is down.
+// `systemctl status` shows the reason for as long as the service is down.
 void TellWhyNot(const absl::Status& why) {
   os::NotifyService(
       absl::StrCat("STATUS=Cannot start: ", absl::StrReplaceAll(why.message(), {{"\n", "; "}})));
@@ -300,7 +300,7 @@ int Serve(const Flags& flags) {
 // `sluiced --worker ARGS`, `--gateway ARGS` and `--allocator ARGS` become the helper programs,
 // which carry what the broker must not: drivers, and TLS.
 int RunHelper(const char* name, int argc, char** argv) {
-  // A person: the broker gives each of them arguments or descriptors.
+  // A person has typed this: the broker gives each of them arguments or descriptors.
   if (argc == 2 || std::strcmp(argv[2], "--help") == 0) {
     std::fprintf(stderr,
                  "sluiced: %s is of no use by itself: sluiced starts it, with the sockets that it "

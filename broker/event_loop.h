@@ -35,7 +35,7 @@ class EventLoop {
   // Calls `on_readable` whenever `fd` can be read or is at its end, until Unwatch. The descriptor
   // stays the caller's and must be unwatched before it is closed. 0 if the kernel refuses (logged).
   WatchId Watch(int fd, Task on_readable);
-  // The same for a stream whose other end hangs up; what there is to read stays unread.
+  // The same when a stream's other end hangs up; bytes that wait to be read stay unread.
   WatchId WatchHangUp(int fd, Task on_hang_up);
   void Unwatch(WatchId* id);  // Sets it to 0; does nothing if it is 0.
 
@@ -68,7 +68,7 @@ class EventLoop {
   bool quit_ ABSL_GUARDED_BY(thread_) = false;
   uint64_t next_id_ ABSL_GUARDED_BY(thread_) = 1;
   std::map<WatchId, Watched> watches_ ABSL_GUARDED_BY(thread_);
-  // By time of day of the monotonic clock, in ms.
+  // By their time on the monotonic clock, in ms.
   std::map<std::pair<int64_t, TimerId>, Task> timers_ ABSL_GUARDED_BY(thread_);
   std::map<TimerId, int64_t> timer_due_ms_ ABSL_GUARDED_BY(thread_);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What several identities wait for, one after the other: each one's own in the order in which it
-// came, and one of each in turn. Who has asked for much waits for itself.
+// A queue in which identities take turns: one item of each, and each one's own in the order in
+// which they came. An identity that has asked for much delays only itself.
 //
-// Owner: AllocatorLink, LoopQueue. Thread-compatible. Bounded by its owner, who knows what too much
-// is.
+// Owner: AllocatorLink, LoopQueue. Thread-compatible. Its owner bounds it.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +23,9 @@ class FairQueue {
     own.push_back(std::move(item));
   }
 
-  // Of whose turn it is. There must be one.
+  // The next item of the identity whose turn it is. There must be one.
   Item Pop() {
-    // Behind who came while the last one of its own was worked at.
+    // Behind those that came while its last item was worked at.
     if (waiting_.contains(served_)) turns_.push_back(served_);
     served_ = std::move(turns_.front());
     turns_.pop_front();
@@ -46,7 +45,7 @@ class FairQueue {
  private:
   std::map<std::string, std::deque<Item>> waiting_;  // None is empty.
   std::deque<std::string> turns_;                    // Of those in waiting_, but for served_.
-  std::string served_;  // Whose the last Pop was; "" before it: nobody's name.
+  std::string served_;  // The identity of the last Pop; "" before it, which is nobody's name.
 };
 
 }  // namespace sluice::broker

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One daemon per socket: the lock that says so, and the socket file itself. A socket that a killed
-// daemon left behind is removed; one that somebody answers on is not.
+// daemon left behind is removed; one at which a daemon answers is not.
 //
 // Owner: the Broker. Main thread, before and after the loop runs.
 #pragma once
@@ -36,18 +36,18 @@ class InstanceLock {
 // daemon, 0700 for a user's own.
 absl::Status MakeParentDirectory(const std::string& path);
 
-// Makes the clients' folder and, where the others are named after it (base/daemon_places.h), those;
-// refuses one that is not the daemon's alone to write. They stay at the daemon's end: a container
-// that has one mounted would keep the folder that is gone.
+// Makes the clients' folder, and the others if they are named after it (base/daemon_places.h).
+// Refuses a folder that others may write. They stay at the daemon's end: a container that has one
+// mounted would keep the removed folder, and never see a new one.
 absl::Status MakeDaemonFolders(const Config& config);
 
-// While the places of old are served: a link from where the default socket was to where it is. True
-// if it is there.
+// While the places of old are served, links the default socket's place of old to its place of
+// today. True if the link is there.
 bool LinkOldPlaces(const Config& config);
 void UnlinkOldPlaces(const Config& config);
 
-// Removes a socket at `path` that nobody answers on. kAlreadyExists if somebody does, or if what is
-// there is no socket.
+// Removes a socket at `path` at which nobody answers. kAlreadyExists if somebody does, or if `path`
+// is no socket.
 absl::Status RemoveStaleSocket(const std::string& path);
 
 // Of a listener that is gone.
@@ -61,9 +61,9 @@ struct ListenerPlace {
 };
 absl::StatusOr<os::UniqueFd> OpenListener(const ListenerPlace& place);
 
-// The folder of a listener's socket, for that socket alone: made if it is missing, and the one that
-// all of them lie in by default. Refused if anybody else could put something there, there or in a
-// folder above, or if something else is in it.
+// Makes the folder of a listener's socket, for that socket alone, if it is missing; also the one
+// that all of them lie in by default. Refuses a folder in which, or above which, anybody else could
+// put something, and one that has anything else in it.
 absl::Status MakeListenerFolder(const std::string& socket);
 // If it is empty.
 void RemoveListenerFolder(const std::string& socket);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tasks for the loop thread, one of each connection in turn and for a while at a time, so that
-// neither other connections nor what else the loop has to do wait for one that asks for much. How
-// many calls may wait is bounded, since each costs gRPC some 20 KiB even when its caller has given
-// it up: a few of each connection, and more as long as all of them together are not too many. Can
-// be closed: then those that wait are run at once, and no more are taken. EventLoop::Post alone
-// would lose what was posted when the loop has ended.
+// Tasks for the loop thread. Connections take turns, one task each, and the queue runs for a short
+// while at a time: so a connection that asks for much delays neither others nor the rest of the
+// loop's work. The number of waiting calls is bounded: a few of each connection, and more while all
+// together are not too many. Each costs gRPC some 20 KiB even when its caller has given it up.
+// Closing the queue runs the waiting tasks at once, and no more are taken. EventLoop::Post alone
+// would lose tasks posted after the loop's end.
 //
 // Owner: ResourceService. Thread-safe; tasks run on the loop thread, and those that still wait
 // where the queue is closed.
@@ -25,11 +25,11 @@ namespace sluice::broker {
 
 class LoopQueue {
  public:
-  // A turn of the loop's is over with the task that ends after so long.
+  // The queue gives the loop back after the task that ends later than this.
   static constexpr int64_t kMostMsAtOnce = 2;
 
-  // Calls of one connection that wait: so many always may, so many at most, and so many of all
-  // connections beyond those that always may.
+  // Bounds of waiting calls: of one connection, those that always may wait, and the most; of all
+  // connections, those beyond the ones that always may.
   static constexpr size_t kAlwaysRoom = 16;
   static constexpr size_t kMostOfOne = 512;
   static constexpr size_t kMostShared = 2048;
@@ -41,7 +41,7 @@ class LoopQueue {
   // Tasks of one connection run in the order in which they are posted. Unless the answer is kYes,
   // `task` will not run.
   Posted PostCall(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // For what there always must be room for: the end of a call that had some. False: closed.
+  // For tasks that always need room: the end of a call that was posted. False: closed.
   bool Post(uint64_t connection, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
   void CloseAndRun() ABSL_LOCKS_EXCLUDED(mutex_);
 

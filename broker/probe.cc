@@ -14,17 +14,17 @@
 namespace sluice::broker {
 namespace {
 
-// Of what clients are told.
+// Of the reason that clients are told.
 constexpr size_t kMaxReasonBytes = 200;
 
-// Of a daemon that was told where its drivers are, and finds none.
+// For a daemon that was told where its drivers are, and finds none.
 std::string DriverHint() {
   const std::string vendors = os::EnvironmentVariable("OCL_ICD_VENDORS").value_or("");
   if (vendors.empty()) return "";
   return absl::StrCat("; the daemon looks only where OCL_ICD_VENDORS=", vendors, " says");
 }
 
-// What a probe that failed has left instead of a snapshot: why.
+// A failed probe writes its reason in place of a snapshot.
 std::string PlainText(std::string_view bytes) {
   std::string text(bytes.substr(0, kMaxReasonBytes));
   for (char& c : text) c = absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
@@ -115,7 +115,7 @@ void Probe::Finish(absl::StatusOr<std::string> snapshot) {
   const std::string problem = sealed.ok() ? "" : std::string(sealed.status().message());
   changed_ = results_ == 0 || problem != problem_ || (sealed.ok() && *snapshot != Copy().bytes);
   problem_ = problem;
-  // Of many probes one after another, those are logged that tell something new.
+  // Only a probe whose result differs from the last one's is logged.
   if (sealed.ok()) {
     sealed_ = *std::move(sealed);
     size_ = snapshot->size();

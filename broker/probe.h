@@ -34,7 +34,7 @@ class Probe {
 
   // Starts a probe; `on_done` is called when there is a result, good or bad. A bad one leaves an
   // older snapshot in place; one that finds no allowed device does not. Does nothing if a probe
-  // runs already. Devices say no more memory than `memory_limit` bytes, which a session may have
+  // runs already. Devices report at most `memory_limit` bytes of memory, which a session may have
   // (0: no limit).
   void Start(const WorkerLauncher& launcher, uint64_t memory_limit, int64_t timeout_ms,
              std::function<void()> on_done);
@@ -49,7 +49,7 @@ class Probe {
   int fd() const { return sealed_.get(); }
   uint64_t size() const { return size_; }
   const std::string& problem() const { return problem_; }  // "" if the last probe found devices.
-  bool changed() const { return changed_; }  // The last probe told something else than before.
+  bool changed() const { return changed_; }  // The last probe's result differs from the one before.
 
   struct Summary {
     std::string bytes;

@@ -20,10 +20,11 @@
 namespace sluice::broker {
 namespace {
 
-// What a peer may rely on. A name is added when a message or a flag is, and never changes meaning.
+// Features that a peer may rely on. Each new message or flag adds a name, which never changes
+// meaning.
 constexpr const char* kFeatures[] = {"sync", wire::kResourcesFeature, wire::kFeatureCloseSession};
 
-// On its way: half of what the processors can do for one account, and at least two, so that a
+// Workers on their way: half as many as processors for one account, and at least two, so that a
 // driver that waits does not hold up the next one.
 uint64_t MostOfAccount() { return std::max<uint64_t>(2, std::thread::hardware_concurrency() / 2); }
 uint64_t MostInAll() {
@@ -90,7 +91,7 @@ absl::Status SessionOpener::SendSession(int socket, uint64_t request_id,
       request.tenant.account.name, request.owner, [this, socket, request_id, request, now, &sent] {
         uint64_t session = 0;
         const absl::Status told = Open(socket, request_id, request, &session);
-        if (*now) sent = told;  // Later: a peer that cannot be reached is noticed by its socket.
+        if (*now) sent = told;  // Later, the peer's socket shows that it cannot be reached.
         return session;
       });
   *now = false;

@@ -34,12 +34,12 @@ class SessionOpener {
 
   // True once there is a snapshot to send.
   bool ready() const { return snapshot_number() != 0; }
-  // Another with each probe that has ended; 0: none has.
+  // Changes with each probe that has ended; 0: none has.
   int snapshot_number() const { return probe_->results(); }
 
   // An error means that the peer cannot be reached: its connection is to be closed.
   absl::Status SendWelcome(int socket, const std::string& features, const Account& account) const;
-  // At once, or when it is the account's turn: the socket must be there until Forget.
+  // At once, or when it is the account's turn: the socket must stay open until Forget.
   absl::Status SendSession(int socket, uint64_t request_id, const SessionRequest& request);
   // The request's owner is gone.
   void Forget(uint64_t owner) { starts_.Forget(owner); }
@@ -49,7 +49,8 @@ class SessionOpener {
   static absl::Status SendSessionRefusal(int socket, uint64_t request_id, const Refusal& refusal);
 
  private:
-  // What is told to the peer, with the session that was started; 0: none was.
+  // Returns the status of telling the peer. `*session_id`: the session that was started; 0: none
+  // was.
   absl::Status Open(int socket, uint64_t request_id, const SessionRequest& request,
                     uint64_t* session_id);
 

@@ -49,7 +49,7 @@ void SessionStarts::Done(uint64_t session) {
 }
 
 void SessionStarts::RunThoseWhoMay() {
-  // A round over all accounts from the one behind the last: each time one starts, from the next on.
+  // A round over all accounts, from the one after the last to start. Each start begins a new round.
   for (size_t looked_at = 0; looked_at < waiting_.size() && starting_.size() < most_in_all_;) {
     auto next = waiting_.upper_bound(last_);
     if (next == waiting_.end()) next = waiting_.begin();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many workers may be on their way at once, of one account and of all: from their start until
-// they have loaded their drivers and serve their clients, which takes a processor a good part of a
-// second. Further requests of an account wait in line, and the accounts take turns. So one account's
-// coming and going does not delay another's first session.
+// Bounds how many workers start at once, of one account and of all. A start lasts until the worker
+// has loaded its drivers and serves its client, which takes a processor a good part of a second.
+// Further requests of an account wait in line, and the accounts take turns. So an account that
+// opens and closes many sessions does not delay another's first one.
 //
 // Owner: SessionOpener. Loop thread only.
 #pragma once
@@ -18,14 +18,14 @@ namespace sluice::broker {
 
 class SessionStarts {
  public:
-  // The session that it has started; 0: none.
+  // Returns the session that it has started; 0: none.
   using Start = std::function<uint64_t()>;
 
   SessionStarts(uint64_t most_of_account, uint64_t most_in_all)
       : most_of_account_(most_of_account), most_in_all_(most_in_all) {}
 
-  // Calls `start` now, or when its turn comes; not once its owner was forgotten. False: as many
-  // wait as one account may have waiting.
+  // Calls `start` now, or when its turn comes, unless Forget has been called for its owner. False:
+  // kMostWaiting of the account wait already.
   bool Ask(const std::string& account, uint64_t owner, Start start);
   void Forget(uint64_t owner);
   // The session's worker serves its client, or has ended, or takes too long.
@@ -48,10 +48,10 @@ class SessionStarts {
   const uint64_t most_of_account_;
   const uint64_t most_in_all_;
   std::map<uint64_t, std::string> starting_;            // Accounts of sessions.
-  std::map<std::string, uint64_t> starting_of_;         // None is 0.
-  std::map<std::string, std::deque<Waiting>> waiting_;  // None is empty.
+  std::map<std::string, uint64_t> starting_of_;         // No entry is 0.
+  std::map<std::string, std::deque<Waiting>> waiting_;  // No entry is empty.
   size_t waiting_count_ = 0;
-  std::string last_;  // Whose turn was the last one.
+  std::string last_;  // The account that had the last turn.
 };
 
 }  // namespace sluice::broker

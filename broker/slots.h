@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts what each of many has, by what stands for it: a slot, which is let go when the thing is
-// quite gone, by whatever thread that happens on, and perhaps after the counting has ended.
+// Counts the things that each key has. A slot stands for each thing and is dropped when the thing
+// is quite gone, on any thread, and perhaps after this has been destroyed.
 //
 // Thread-safe.
 #pragma once

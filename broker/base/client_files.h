@@ -12,8 +12,7 @@
 namespace sluice {
 
 // The path of a file that lies in `folder` (that of one of the client's libraries, with the
-// separator at its end), in sluice/ below it, or in ../lib/sluice. kNotFound says where it was
-// looked for.
+// separator at its end), in sluice/ below it, or in ../lib/sluice. kNotFound names the places.
 absl::StatusOr<std::string> FindClientFile(const std::string& folder, const std::string& name);
 
 }  // namespace sluice

@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-// None of what is no version.
+// Empty if `version` is none.
 std::vector<int> NumbersOf(std::string_view version) {
   std::vector<int> numbers;
   for (const absl::string_view part :

@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-// Where this process's daemon listens unless it is told otherwise.
+// The clients' socket of this process's daemon unless it is told otherwise.
 std::string DefaultLocalName();
 
 // Of the operators' socket, with which all can be done, and of the one that only shows.
@@ -47,13 +47,13 @@ bool IsInClientsReach(const std::string& name, const std::string& client_name);
 
 // The version that serves none of them.
 inline constexpr char kOldPlacesEnd[] = "0.3.0";
-// Whether `version` ("1.2.3") serves them; one that is no version does.
+// True if `version` ("1.2.3") serves them; so does a text that is no version.
 bool OldPlacesServedBy(std::string_view version);
 bool OldPlacesServed();  // By this one.
 
 // X/broker.sock, of X/clients/broker.sock; "" if there was none.
 std::string OldClientNameOf(const std::string& client_name);
-// Where the admin socket was; "" if it is there still.
+// The admin socket's former place; "" if it is there still.
 std::string OldAdminNameOf(const std::string& client_name);
 
 }  // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last of a program that prints: on a full disk, or where nobody takes its output, it has
+// The last step of a program that prints. If the disk is full, or nobody takes its output, it has
 // failed, whatever it has done before.
 #pragma once
 

@@ -20,7 +20,7 @@ bool EndpointAddress::operator==(const EndpointAddress& other) const {
 
 namespace {
 
-// Text of an address bar has more than host and port.
+// Text from a browser's address bar has more than host and port.
 std::string UrlHint(std::string_view entry) {
   const size_t scheme = entry.find("://");
   if (scheme == std::string_view::npos) return "";
@@ -29,7 +29,7 @@ std::string UrlHint(std::string_view entry) {
   return IsHostAndPort(host) ? absl::StrCat("; write ", std::string(host)) : "";
 }
 
-// A host, but a port that there cannot be.
+// For a host with an impossible port.
 std::string PortHint(std::string_view entry) {
   if (entry.starts_with("dns:///")) entry.remove_prefix(7);
   const size_t colon = entry.rfind(':');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GRPC_POLL_STRATEGY, by which gRPC chooses how it waits: it aborts the process if the variable
-// names no way that it has, as "epollex" and "legacy" were ones of gRPC before 1.46, or if it is
-// empty. Whoever starts gRPC asks here first. Thread-safe, but for the last.
+// GRPC_POLL_STRATEGY, by which gRPC chooses how it waits. gRPC aborts the process if the variable
+// is empty, or names a way that this gRPC does not have: "epollex" and "legacy" went with 1.46.
+// Whoever starts gRPC asks here first. Thread-safe, but for the last.
 #pragma once
 
 #include "absl/status/status.h"
@@ -15,8 +15,8 @@ inline constexpr char kGrpcPollStrategy[] = "GRPC_POLL_STRATEGY";
 // its value and what to do.
 absl::Status CheckGrpcEnvironment();
 
-// For a program of Sluice's own, before it has threads: with a value that gRPC would abort for it
-// goes on as without the variable. Returns what CheckGrpcEnvironment said before.
+// For a program of Sluice's own, before it has threads: removes the variable if gRPC would abort
+// because of it. Returns what CheckGrpcEnvironment said before.
 absl::Status MendGrpcEnvironment();
 
 }  // namespace sluice

@@ -18,7 +18,7 @@ bool IsPort(std::string_view text) {
   return number >= 1 && number <= 65535;
 }
 
-// What stands between brackets: "::1", "fe80::1%eth0".
+// `text` is the part between brackets: "::1", "fe80::1%eth0".
 bool IsV6(std::string_view text) {
   const std::string_view address = text.substr(0, text.find('%'));
   return std::count(address.begin(), address.end(), ':') >= 2 &&

@@ -52,7 +52,7 @@ os::ServiceEvent ToServiceEvent(LogLevel level) {
   return level == LogLevel::kWarning ? os::ServiceEvent::kWarning : os::ServiceEvent::kInfo;
 }
 
-// What the journal has before a line: the priorities of syslog(3).
+// The prefix that the journal wants before a line: a priority of syslog(3).
 std::string_view PriorityOf(LogLevel level) {
   static const bool journal = os::StderrIsJournal();
   if (!journal) return "";

@@ -54,7 +54,7 @@ void LogText(LogLevel level, std::string_view text);
 std::string HexId(uint64_t id);
 std::optional<uint64_t> ParseHexId(std::string_view text);
 
-// What a value looks like inside a log line: as it is if it is plain, else quoted and escaped.
+// The form of a value inside a log line: as it is if it is plain, else quoted and escaped.
 std::string EscapeLogValue(std::string_view value);
 
 }  // namespace sluice

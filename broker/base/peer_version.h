@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The releases that client and daemon tell each other, for messages to a person when one cannot
-// serve the other. Nothing is decided by them. A release travels as the feature "version:0.1.0" of
-// Hello, and of the Welcome that answers such a Hello; over the network of OpenSession and
+// Client and daemon tell each other their releases, for messages to a person when one cannot serve
+// the other. No code decides by them. A release travels as the feature "version:0.1.0" of Hello,
+// and of the Welcome that answers such a Hello; over the network of OpenSession and
 // DescribePlatformsRequest, and of their answers. Older builds send none. Thread-safe.
 #pragma once
 
@@ -15,7 +15,7 @@ std::string VersionFeature();
 
 // The version in a peer's list of features; "" of one that tells none, or no number.
 std::string_view VersionIn(std::string_view features);
-// The same of the network's, whose messages have a string for each.
+// The same for messages of the network, which have a string for each feature.
 template <typename Features>
 std::string_view VersionAmong(const Features& features) {
   for (const std::string& feature : features) {

@@ -17,8 +17,8 @@ struct Character {
   uint32_t code;  // kNone: a byte that is part of none.
 };
 
-// What `text`, which is not empty, begins with, if it is UTF-8 by Unicode's table 3-7: shortest
-// forms, no surrogates.
+// The first character of `text`, which is not empty, if it is UTF-8 by Unicode's table 3-7:
+// shortest forms, no surrogates.
 Character FirstCharacter(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   if (lead < 0x80) return {1, lead};
@@ -36,7 +36,8 @@ Character FirstCharacter(std::string_view text) {
   return {size, code};
 }
 
-// Not what moves a terminal's cursor, ends a line, or shows the text in another order than it has.
+// False for characters that move a terminal's cursor, end a line, or show the text in another
+// order.
 bool MayBeShown(uint32_t code) {
   const auto within = [code](uint32_t first, uint32_t last) {
     return code >= first && code <= last;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The release's number, as --version and the admin service say it. SLUICE_VERSION comes from
-// CMake's project(). What a peer can do is told by feature names, and not by it; what it decides is
-// how long the places of old are served (daemon_places.h).
+// CMake's project(). A peer's abilities are told by feature names, and not by it. It decides one
+// thing: how long the places of old are served (daemon_places.h).
 #pragma once
 
 namespace sluice {

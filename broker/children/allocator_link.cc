@@ -28,7 +28,7 @@ absl::Status ToStatus(const wire::MemoryAllocated& answer) {
   return absl::ResourceExhaustedError(absl::StrCat("the daemon's allocator: ", why));
 }
 
-// The code is not UNAVAILABLE, which says that the connection of who asks is at its end.
+// The code is not UNAVAILABLE, which would say that the caller's own connection is at its end.
 absl::Status Ended() {
   return absl::InternalError("the daemon's allocator has ended; try again in a second");
 }

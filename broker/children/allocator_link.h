@@ -2,11 +2,11 @@
 //
 // The broker's side of the allocator process, which makes the memory of daemon-owned resources: it
 // may load graphics drivers, so it is unprivileged, apart, and replaceable. Started when memory is
-// first asked for; if it ends, what it was asked fails, and the next request starts another.
-// Memory that it has made lives on in the broker's descriptors. It works at one request at a time;
-// those that wait have their turn by who asks, so that nobody waits for all that another wants.
+// first asked for. If it ends, the request that it had fails, and the next one starts another.
+// Memory that it has made lives on in the broker's descriptors. It works at one request at a time.
+// The identities that ask take turns, so that none waits for all that another one wants.
 //
-// Owner: ResourceHub. Loop thread only. What the allocator sends is checked like any peer's.
+// Owner: ResourceHub. Loop thread only. The allocator's answers are checked like any peer's.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ namespace sluice::broker {
 
 struct AllocatedMemory {
   os::StrangersFds fds;
-  uint64_t allocation_bytes = 0;  // What an importer of an opaque handle names as its size.
+  uint64_t allocation_bytes = 0;  // The size that an importer of an opaque handle names.
   std::array<uint8_t, 16> device_uuid = {};
   std::array<uint8_t, 16> driver_uuid = {};  // Of Vulkan's.
   std::optional<uint64_t> map_offset;  // Of Vulkan's, if it can be mapped; nobody has checked.
@@ -103,7 +103,7 @@ class AllocatorLink {
   EventLoop::WatchId socket_watch_ = 0;
   int64_t started_ms_ = 0;
   uint64_t next_request_ = 1;
-  std::optional<Asked> asked_;  // What the allocator works at.
+  std::optional<Asked> asked_;  // The request that the allocator works at.
   FairQueue<Request> waiting_;
 };
 

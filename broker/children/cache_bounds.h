@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bounds what workers leave on the disk, from outside of them: each isolation domain's folder by
-// `cache_bytes`, and all together by `all_caches_bytes`. Looks at a domain's folder when a session
-// of it has ended, and now and again while it has some; at all of them at the start, and when
-// together they may have become too many. Over the whole, the folders that were used longest ago
-// are emptied first, and those without a session before the others.
+// `cache_bytes`, and all together by `all_caches_bytes`. Looks at a domain's folder when one of its
+// sessions has ended, and now and again while it has some; at all folders at the start, and when
+// together they may have passed the bound. Then those used longest ago are emptied first, and those
+// without a session before the others.
 //
 // One look at a time, on a thread of its own (cache_folder.h). Owner: Workers. Loop thread only.
 #pragma once
@@ -36,7 +36,7 @@ class CacheBounds {
   static constexpr int64_t kBetweenLooksMs = 10'000;
 
  private:
-  struct Alive;  // Whether results have somebody to go to.
+  struct Alive;  // Tells a finished look whether this is still there to hear it.
   struct Job {
     std::string folder;  // Empty: all below root.
     std::string root;

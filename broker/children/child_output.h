@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a child writes to its stdout and stderr, as lines of the broker's own log: quoted, bounded,
-// with whose they are. A child has no descriptor of the log itself: what a tenant's kernel, a
-// driver or the network has made of it could forge lines there, or cut the file. Lines as
-// base/log.h writes them keep their level:
+// Logs a child's stdout and stderr as lines of the broker's own: quoted, bounded, with their
+// session or gateway. A child has no descriptor of the log itself: taken over by a tenant's kernel,
+// a driver or the network, it could forge lines there, or cut the file. Lines as base/log.h writes
+// them keep their level:
 //
 //   12:00:00Z warning worker msg="a build took too long"   ->   warning worker msg=output
 //                                      session=00ab... text="msg=\"a build took too long\""
 //
-// A child that writes too much is read slowly and its lines are counted instead of told; it never
-// waits for long. Owner: whoever owns the process. Loop thread only. Trusts nothing that it reads.
+// A child that writes too much is read slowly, and its lines are counted instead of logged; it
+// never waits for long. Owner: whoever owns the process. Loop thread only. Trusts nothing that it
+// reads.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,13 @@ class ChildOutput {
   ChildOutput(const ChildOutput&) = delete;
   ChildOutput& operator=(const ChildOutput&) = delete;
 
-  // For a child that is about to be started: its end, for SpawnOptions::output. `whose` is told
-  // with each line.
+  // For a child that is about to be started: returns its end, for SpawnOptions::output. Each line
+  // is logged with `whose`.
   absl::StatusOr<os::UniqueFd> Open(LogField whose);
 
-  // For an owner that waits for the child without the loop: takes what is there.
+  // For an owner that waits for the child without the loop: logs what has been written.
   void Take();
-  // After the child's end: tells what is left. Its offspring may write on, to nobody.
+  // After the child's end: logs the rest. Its offspring may write on, to nobody.
   void Finish();
 
  private:
@@ -59,8 +60,8 @@ class ChildOutput {
   os::UniqueFd pipe_;
   EventLoop::WatchId watch_ = 0;
   EventLoop::TimerId pause_ = 0;
-  std::string line_;  // What has come of it so far, at most kMaxLineBytes.
-  bool cut_ = false;  // More of it has come.
+  std::string line_;  // The line's bytes so far, at most kMaxLineBytes.
+  bool cut_ = false;  // It was longer.
   RateLimiter lines_{200, 20};
   uint64_t left_out_ = 0;
 };

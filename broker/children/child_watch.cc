@@ -40,8 +40,8 @@ void ChildWatch::Stop() {
 }
 
 void ChildWatch::OnEnded() {
-  // Before the reaping closes the descriptor, and because it stays readable while a tracer holds
-  // on.
+  // Before the reaping closes the descriptor; and it would stay readable while a tracer holds the
+  // child.
   loop_->Unwatch(&watch_);
   process_->KillGroup();
   const std::optional<os::ExitStatus> status = process_->TryReap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the loop's thread once when a child process has ended, reaped, with all that it started
-// swept up. A child that somebody traces (a debugger) is dead before it can be reaped: then it is
-// looked at again every now and then, and nobody waits for the tracer.
+// Tells the loop's thread once when a child process has ended, was reaped, and all that it started
+// has been killed. A child that a debugger traces is dead before it can be reaped: then this looks
+// again every now and then, and does not wait for the debugger.
 //
 // Owner: whoever owns the process. Loop thread only, but for KillAndReap: any thread.
 #pragma once
@@ -15,9 +15,9 @@
 
 namespace sluice::broker {
 
-// Kills what is left of a child and reaps it: gone when this returns, but for one that the system
-// does not let go (it waits for a device, or a debugger holds it). That one is named in the log,
-// and nobody waits for it. `what`: "gateway".
+// Kills a child with all that it started, and reaps it before this returns. One that the system
+// does not let go (it waits for a device, or a debugger holds it) is logged and left. `what`:
+// "gateway".
 void KillAndReap(os::ChildProcess* process, const char* what);
 
 class ChildWatch {

@@ -21,7 +21,7 @@
 namespace sluice::broker {
 namespace {
 
-// Whose own memory would count as the gateway's.
+// A sanitizer's own memory would count as the gateway's.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kHasSanitizer = true;
 #else
@@ -36,10 +36,10 @@ constexpr int64_t kStableMs = 60'000;  // A gateway that ran this long starts af
 constexpr int kGatewayMessagesPerWakeUp = 16;
 constexpr int kCheckTimeoutMs = 20'000;
 constexpr size_t kMaxReasonBytes = 2048;
-// For the gateway to pass on why sessions have ended.
+// Time for the gateway to pass on why sessions have ended.
 constexpr int64_t kLastWordsMs = 1'500;
 constexpr int kLastWordsLookMs = 20;
-// Of a gateway that has said why in the log.
+// The exit code of a gateway that has logged why.
 constexpr int kExitSaid = 1;
 
 struct EntryFile {
@@ -56,8 +56,8 @@ std::array<EntryFile, wire::kMostGatewayFiles> FilesOf(const NetworkConfig& netw
            {"--token-key-fd=", wire::kFileTokenKeys, &network.token_key}}};
 }
 
-// What every gateway of this entry is started with. `opened` holds the files' descriptors until it
-// has them.
+// Fills in the options with which every gateway of this entry is started. `opened` holds the files'
+// descriptors until the gateway has them.
 absl::Status Prepare(const NetworkConfig& network, os::SpawnOptions* options,
                      std::vector<os::UniqueFd>* opened) {
   absl::StatusOr<std::string> path = os::FindHelperExecutable("sluice-gateway");
@@ -103,8 +103,8 @@ const char* CheckArgument(NetworkCheck check) {
   return "--check";
 }
 
-// What a gateway says begins with the key that it is about: here that gets its place, and the file
-// its name.
+// A gateway's message begins with the key that it is about. This puts the key's place before it,
+// and the file's name.
 std::string Locate(const NetworkConfig& network, const std::string& said) {
   const size_t colon = said.find(": ");
   const std::string key = said.substr(0, colon);
@@ -117,8 +117,8 @@ std::string Locate(const NetworkConfig& network, const std::string& said) {
   return absl::StrCat(network.Describe("listen"), ": ", said);
 }
 
-// The request's id; nothing if it is none. `on_terms_too`: of a gateway that has keys of signed
-// tokens, by which alone it may name terms.
+// The request's id; nothing if it is no such request. `on_terms_too`: the gateway has keys of
+// signed tokens; only then may it name terms.
 std::optional<uint64_t> ReadOpen(const void* packet, size_t size, bool on_terms_too,
                                  SessionRequest* request) {
   const auto read = [request](const auto& open) -> std::optional<uint64_t> {
@@ -185,7 +185,7 @@ GatewayLink::~GatewayLink() {
   exit_watch_.Stop();
   loop_->Unwatch(&control_watch_);
   if (!process_.valid()) return;
-  // Its sessions' workers are gone; what they said last is still on its way to their clients.
+  // Its sessions' workers are gone; their last messages are still on the way to their clients.
   if (greeted_ && told_snapshot_ != 0 && wire::HasFeature(features_, wire::kFeatureTerminate)) {
     auto terminate = wire::MakeMessage<wire::Terminate>();
     wire::SetString(terminate.reason, "the daemon is stopping");
@@ -234,7 +234,7 @@ absl::Status GatewayLink::Spawn() {
   started_ms_ = MonotonicMs();
   exit_watch_.Start(&process_, [this](const os::ExitStatus& status) { OnExit(status); });
   control_watch_ = loop_->Watch(control_.get(), [this] { OnReadable(); });
-  // Of tries in a row, what each says is enough.
+  // Each try of many in a row logs its own reason, which is enough.
   Log(backoff_ms_ == 0 ? LogLevel::kInfo : LogLevel::kDebug, "broker", "gateway started",
       {{"listen", absl::StrJoin(network_.listen, ",")},
        {"tls", network_.plaintext() ? "no" : "yes"},
@@ -320,7 +320,7 @@ void GatewayLink::SnapshotReady() {
 
 void GatewayLink::ReloadFiles() {
   thread_.Assert();
-  // One that has not come so far reads them at its start, a moment ago or soon.
+  // A gateway that has not said hello yet reads them at its start anyway.
   if (!greeted_ || !wire::HasFeature(features_, wire::kFeatureGatewayFiles)) return;
   auto message = wire::MakeMessage<wire::GatewayFiles>();
   std::vector<os::UniqueFd> opened;

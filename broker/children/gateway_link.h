@@ -35,9 +35,9 @@ enum class NetworkCheck {
   kPorts,      // All that, and whether the ports can be had now.
 };
 
-// What only a gateway can judge of an entry. Starts one for the moment, as the user that it will
-// run as, if that matters. An error names place and key. Unavailable: an address that is not there
-// yet, or a name server that does not answer, is all that is wrong.
+// Checks the parts of an entry that only a gateway can judge. Starts one for the moment, as the
+// user that it will run as, if that matters. An error names place and key. kUnavailable: nothing is
+// wrong but an address that is not there yet, or a name server that does not answer.
 absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
                           const std::optional<os::UserIdentity>& user = std::nullopt);
 

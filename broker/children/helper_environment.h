@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the broker's own helpers, gateways and the allocator, see of its environment. (A worker's is
-// worker_launcher.h's.)
+// The environment of the broker's own helpers, gateways and the allocator. (A worker's is in
+// worker_launcher.h.)
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,8 @@
 
 namespace sluice::broker {
 
-// "NAME=value" of what every program of ours needs, and of `more`, as far as they are set.
+// "NAME=value" for the variables that every program of ours needs, and for `more`, as far as they
+// are set.
 std::vector<std::string> HelperEnvironment(std::initializer_list<const char*> more);
 
 }  // namespace sluice::broker

@@ -6,8 +6,8 @@
 namespace sluice::broker {
 namespace {
 
-// Beyond what is wanted: a part of what is left, so that fewer and fewer creations ask, and the
-// last bytes are not lost between sessions that do not need them.
+// Grants this part of the free memory beyond what is wanted, so that fewer and fewer creations ask.
+// It is a part, so that the last bytes are not left with sessions that do not need them.
 constexpr uint64_t kPartAhead = 4;
 
 }  // namespace
@@ -56,7 +56,7 @@ bool MemoryGrants::Want(uint64_t session, uint64_t serial, uint64_t bytes, bool 
 bool MemoryGrants::Return(uint64_t session, uint64_t bytes, int64_t now_ms) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end() || bytes > found->second.granted) return false;
-  // Of a round that has ended without it, too, but only once.
+  // It may answer a round that has ended without it, too, but only once.
   if (!found->second.asked_back) return false;
   Account& of = accounts_[found->second.account];
   found->second.granted -= bytes;

@@ -34,11 +34,11 @@ class MemoryGrants {
 
   // The limit holds for the account from now on: what it has beyond it stays granted.
   void Add(uint64_t session, const std::string& account, uint64_t limit);
-  // Its worker has ended, and what it had is free.
+  // Its worker has ended: its grants are free.
   void Remove(uint64_t session, int64_t now_ms);
 
-  // What a worker says. False: it breaks the protocol.
-  // `ahead`: it needs nothing now, and takes what is free.
+  // A worker's messages. False: it breaks the protocol. `ahead`: it needs nothing now, and takes
+  // what is free.
   bool Want(uint64_t session, uint64_t serial, uint64_t bytes, bool ahead, int64_t now_ms);
   bool Return(uint64_t session, uint64_t bytes, int64_t now_ms);
 
@@ -59,7 +59,7 @@ class MemoryGrants {
     uint64_t session = 0;
     uint64_t serial = 0;
     uint64_t bytes = 0;
-    uint64_t round = 0;  // Whose end decides: begun after this was asked.
+    uint64_t round = 0;  // The first round begun after this was asked: its end decides.
   };
   struct Account {
     uint64_t limit = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The control groups of the workers (Linux, version 2): what of the machine an account and each of
-// its workers may have, held by the kernel outside of processes that are as hostile as their clients.
+// The control groups of the workers (Linux, version 2): the kernel limits what an account and each
+// of its workers may have of the machine, however hostile the processes are.
 //
 //   TOP/                     the daemon's, by delegation (systemd's Delegate=, a container's own)
 //     broker/                the broker, gateways, the allocator, the probe
@@ -50,10 +50,10 @@ class WorkerGroups {
 
   struct End {
     std::string memory;              // Which limit of memory ended the worker; empty: none did.
-    uint64_t refused_processes = 0;  // How often it was refused one more.
+    uint64_t refused_processes = 0;  // How often it was refused another process.
   };
-  // When the session's worker has ended, or did not start: kills what it has left there, and removes
-  // the group as soon as that has ended. What the kernel counted.
+  // When the session's worker has ended, or did not start: kills the processes that it has left
+  // there, and removes the group as soon as they have ended. Returns what the kernel counted.
   End Remove(uint64_t session);
 
  private:

@@ -11,9 +11,9 @@
 namespace sluice::broker {
 namespace {
 
-// What a worker may see of the broker's environment; all else is dropped. OCL_ICD_ lets the
-// operator choose the vendors' drivers, VK_ those of shared device memory, POCL_ tunes the embedded
-// default.
+// The variables of the broker's environment that a worker gets; all others are dropped. OCL_ICD_
+// lets the operator choose the vendors' drivers, VK_ those of shared device memory, POCL_ tunes the
+// embedded default.
 constexpr std::string_view kPassedNames[] = {"PATH",
                                              "LANG",
                                              "LC_ALL",
@@ -70,12 +70,12 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   return launcher;
 }
 
-// Where a worker may keep what it will believe in a later session: "" unless that place is this
+// The directory for records that a worker will trust in a later session; "" unless it is this
 // identity's alone.
 std::string WorkerLauncher::RecordsDirectory(const WorkerUsers::Tenant& tenant,
                                              const std::string& identity_name) {
   std::string cache = tenant.cache_directory;
-  // Without one per identity, the user's own serves nobody but that user.
+  // Without a cache per identity there is the user's own, which serves that user only.
   const bool is_own = !tenant.user.has_value() && identity_name == os::UserName(os::OwnUser());
   if (cache.empty() && is_own) {
     const std::string home = os::EnvironmentVariable("HOME").value_or("");
@@ -137,7 +137,7 @@ absl::StatusOr<os::ChildProcess> WorkerLauncher::Launch(
     options.sandbox.data_bytes = data_bytes_;
     if (const std::string records = RecordsDirectory(*tenant, identity_name); !records.empty())
       options.arguments.push_back(absl::StrCat("--records=", records));
-    // Not that of a user's own daemon, which is also the cache of his other programs.
+    // Not in a user's own daemon, whose cache that user's other programs share.
     if (!tenant->cache_directory.empty())
       options.arguments.push_back(absl::StrCat("--limit-cache-bytes=", cache_bytes_));
   }

@@ -34,7 +34,8 @@ class WorkerLauncher {
                                           int control_group = -1) const;
 
   const WorkerUsers& users() const { return *users_; }
-  // What of the host a process with drivers in it may reach: of workers, and the allocator.
+  // Says which of the host's files a process with drivers in it may reach: for workers, and the
+  // allocator.
   const std::vector<std::string>& confinement_arguments() const { return confinement_arguments_; }
 
  private:

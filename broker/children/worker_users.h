@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which user each of the daemon's children runs as, and where it caches what it compiles. On a CPU
-// device a kernel is native code with its worker's rights; so where the broker is root and the
-// operator names no user, every client identity has a user id of its own, and the kernel keeps one
-// tenant's worker from signalling another's and from its files.
+// Chooses the user that each of the daemon's children runs as, and the folder of its compile cache.
+// On a CPU device a kernel is native code with its worker's rights. So if the broker is root and
+// the operator names no user, every client identity has a user id of its own. The system then keeps
+// one tenant's worker from signalling another's and from its files.
 //
 // These ids stand in no passwd. They come from kFirstTenantUid on, which distributions leave alone
-// (systemd's UIDS-GIDS.md: 1879048192 to 2147483647 is unused). An identity keeps its id, whatever
-// restarts: its cache directory belongs to it, and is the record. Of a container, whose name lasts
-// as long as its broker (tenants/tenant_finder.h), the next broker removes it.
+// (systemd's UIDS-GIDS.md: 1879048192 to 2147483647 is unused). An identity keeps its id over
+// restarts: its cache directory belongs to that id, and is the record. A container's name lasts as
+// long as its broker (tenants/tenant_finder.h): the next broker removes its directory.
 //
-// Whoever can invent names (a gateway that has been taken over, who has many local ids) must not
-// fill the disk with them: of a kind, kMostIdentities are remembered, and of more those forgotten
-// that were not used for longest, with their directories. An id that was given back is another's
-// only when all have been given out.
+// Whoever can invent names (a gateway that has been taken over, a user with many local ids) must
+// not fill the disk with them. So kMostIdentities of a kind are remembered; beyond that, those
+// unused for longest are forgotten, with their directories. A freed id is used again only when all
+// have been given out.
 //
 // Owned by WorkerLauncher. Event loop thread only.
 #pragma once
@@ -55,8 +55,8 @@ class WorkerUsers {
   // `identity_name` as Policy has it; "" for the probe. Makes the directory.
   absl::StatusOr<Tenant> For(const std::string& identity_name);
 
-  // Where the folders lie of identities that have one of their own; "" if none has. And that of one
-  // of them; nothing is made.
+  // The directory above the cache folders of identities; "" if they have none. And the folder of
+  // one identity, which is not made.
   const std::string& CacheRoot() const { return cache_root_.empty() ? domain_root_ : cache_root_; }
   std::string CacheFolderOf(const std::string& identity_name) const;
 
@@ -72,7 +72,7 @@ class WorkerUsers {
   };
 
   absl::StatusOr<uid_t> TenantUid(const std::string& directory);
-  void ReadRecord();  // What the cache directories say.
+  void ReadRecord();  // From the cache directories.
   bool RecordChanged() const;
   void NoteRecord();
   void MakeRoom(const std::string& kind);
@@ -81,12 +81,12 @@ class WorkerUsers {
   bool own_uids_ = false;  // One for each identity.
   std::optional<os::UserIdentity> service_;
   std::string cache_root_;
-  // Where that is empty: of containers and listeners' tenants, which must not share a user's own.
+  // If that is empty: for containers and listeners' tenants, which must not share a user's own.
   std::string domain_root_;
   bool read_record_ = false;              // Once.
   std::map<std::string, Known> tenants_;  // By cache directory.
   uid_t highest_ = kFirstTenantUid;       // Of all that were given out; the first is the services'.
-  // When the record was changed last, and how many directories it has, by what we know.
+  // When the record was changed last, and how many directories it has, as far as we know.
   std::pair<int64_t, uint64_t> record_ = {-1, 0};
 };
 

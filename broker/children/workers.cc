@@ -193,7 +193,7 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
 }
 
 void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
-  OnControl(id);  // Its last words: why it ended.
+  OnControl(id);  // Reads its last message: why it ended.
   const auto found = sessions_.find(id);
   SLUICE_CHECK(found != sessions_.end());
   const std::unique_ptr<Session> session = std::move(found->second);
@@ -423,7 +423,7 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
     if (session->control.valid()) {
       auto message = wire::MakeMessage<wire::Terminate>();
       wire::SetString(message.reason, reason);
-      // Whether it arrives or not, the timer below has the last word.
+      // It may not arrive: the timer below has the last word.
       os::SendMessage(session->control.get(), &message, sizeof(message)).IgnoreError();
     }
     if (session->kill_timer == 0) {

@@ -8,8 +8,8 @@
 //                 |  owner's process or connection gone: as End(), by itself ----> reaped
 //
 // Owner: the Broker. Loop thread only, but for List, count and WaitForStats, which the admin
-// service's threads call. Workers are as hostile as their clients: what they say is checked, shown,
-// not relied on.
+// service's threads call. Workers are as hostile as their clients: their messages are checked and
+// shown, and nothing relies on them.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +57,7 @@ struct OpenedSession {
   os::UniqueFd client_end;  // Of the handle channel; goes to the client.
 };
 
-// What an operator sees of a session.
+// A session as an operator sees it.
 struct SessionInfo {
   uint64_t id = 0;
   Tenant tenant;
@@ -87,7 +87,7 @@ struct SessionInfo {
 uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account);
 // Of all sessions of the account, likewise. The account's own, or everybody's.
 uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account);
-// What devices may say of their memory to it: the smaller of both; 0: as they do.
+// The most memory that its devices report: the smaller of both; 0: as they do by themselves.
 uint64_t ToldMemory(const LimitsConfig& limits, const Account& account);
 
 class Workers {
@@ -112,8 +112,8 @@ class Workers {
   // Of those, one: nothing happens if there is no such session of that owner.
   void EndOneOwnedBy(uint64_t owner, uint64_t id, const std::string& reason);
   void EndAll(const std::string& reason, int64_t grace_ms);
-  // Of workers that were killed long ago and are still there (the system holds on to them, for a
-  // device perhaps): names them in the log and forgets them. Before the end of the broker.
+  // Before the broker's end: logs and forgets workers that were killed long ago and are still
+  // there, since the system holds them (for a device, perhaps).
   void GiveUp() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Asks every worker for its numbers. They are in List once they have come.
@@ -124,7 +124,7 @@ class Workers {
   std::vector<SessionInfo> List() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_);                   // Thread-safe.
 
-  bool Includes(pid_t pid) const;  // Whether a worker that is not reaped yet has that pid.
+  bool Includes(pid_t pid) const;  // True if a worker that is not reaped yet has that pid.
 
  private:
   struct Session {
@@ -184,7 +184,7 @@ class Workers {
   const WorkerLauncher* launcher_ = nullptr;
   WorkerGroups* groups_ = nullptr;
   TurnsConfig::Mode turns_mode_ = TurnsConfig::Mode::kAuto;
-  RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all told.
+  RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all logged.
   LimitsConfig limits_;
   bool sync_ = false;
   int64_t kill_grace_ms_ = 1000;

@@ -36,9 +36,9 @@ constexpr int64_t kMostConnections = 100'000;  // Of a gateway: each is several 
 constexpr const char* kNetworkKeys[] = {"listen",     "certificate", "key",      "client_ca",
                                         "client_crl", "token_file",  "token_key"};
 
-// With less no worker comes as far as to its driver.
+// With less no worker gets as far as its driver.
 constexpr uint64_t kLeastWorkerMemory = 64 << 20;
-// With less no gateway comes as far as to its port.
+// With less no gateway gets as far as its port.
 constexpr uint64_t kLeastGatewayMemory = 256 << 20;
 
 // fnmatch takes a bracket without its end for a character of the name, which nobody means.
@@ -272,8 +272,8 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   return network;
 }
 
-// Entries that ask for other credentials name their clients apart: "CN=me" of one authority is not
-// that of another, nor one file's first token that of another.
+// Entries that ask for different credentials give their clients different names: "CN=me" of one
+// authority is not that of another, nor one file's first token that of another.
 void NameApart(std::vector<NetworkConfig>* networks) {
   using Credentials = std::tuple<std::string, std::string, std::string>;
   std::map<Credentials, std::string> first;  // Where those that ask for them listen, the first one.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the operator decides: the TOML file, defaults and flags, checked whole before anything
-// starts. A wrong key, type or value is refused with file, line and column, the key, and what is
-// allowed.
+// The operator's settings: the TOML file, defaults and flags, all checked before anything starts. A
+// wrong key, type or value is refused with file, line and column, the key, and what is allowed.
 //
 // Owner: main, which hands the Broker a copy; SIGHUP loads a second one, of which the broker takes
 // what can change while it runs (../README.md, "What SIGHUP changes"). Plain data; the file is
@@ -36,12 +35,12 @@ struct NetworkConfig {
   std::string token_file;  // Clients must send one of the tokens in it, one a line.
   std::string token_key;   // Or one that one of these keys has signed.
   bool allow_plaintext = false;
-  int64_t max_connections = 1024;  // Whose peers are known.
+  int64_t max_connections = 1024;  // Authenticated ones.
   int64_t max_connections_per_address = 512;
-  int64_t max_newcomers = 256;  // Connections whose peers are not known yet.
+  int64_t max_newcomers = 256;  // Connections that are not authenticated yet.
   // The gateway's own; 0 = no limit.
   uint64_t memory_bytes = os::MachineMemoryBytes() / 2;
-  std::string via;  // Set by ApplyDefaults: said in its clients' names. Empty: nothing.
+  std::string via;  // Set by ApplyDefaults: part of its clients' names. Empty: none.
   // For messages: "file:line" of the entry, "file:line:column" of its keys. Empty for flags.
   std::string where;
   std::map<std::string, std::string> places;
@@ -92,7 +91,7 @@ struct Config {
   std::map<std::string, std::string> places;
 
   std::string socket;        // "" = DefaultLocalName().
-  std::string moved_socket;  // Set by ApplyDefaults: the place of old that was named instead.
+  std::string moved_socket;  // Set by ApplyDefaults: the place of old that was named.
   mode_t socket_mode = 0;    // 0 = 0666 for root's daemon, 0600 for a user's own.
   std::string socket_group;  // "" = leave.
   // "" = as base/daemon_places.h says.
@@ -109,8 +108,8 @@ struct Config {
   uint64_t cache_bytes = 1ULL << 30;        // Of each identity's compile cache in it; 0 = no bound.
   uint64_t all_caches_bytes = 16ULL << 30;  // Of all these together; 0 = no bound.
   bool confine_files = true;            // Workers reach only what drivers need of the host's files.
-  std::vector<std::string> readable;    // What workers may read besides.
-  std::vector<std::string> executable;  // What workers may run besides linkers.
+  std::vector<std::string> readable;    // Further files that workers may read.
+  std::vector<std::string> executable;  // Programs that workers may run besides linkers.
   os::CallRule system_calls = os::CallRule::kListed;  // Which workers and the allocator may make.
   bool sync = false;                                  // Every session in the debug mode.
   std::map<std::string, std::string> worker_environment;
@@ -130,23 +129,23 @@ struct Config {
 absl::StatusOr<Config> LoadConfigFile(const std::string& path);
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name);
 
-// What can only be judged when file and flags are together: plaintext rules, the paths' lengths.
-// Places of old are refused by a version that does not serve them.
+// Checks that need file and flags together: plaintext rules, the paths' lengths. Places of old are
+// refused by a version that does not serve them.
 absl::Status CheckConfig(const Config& config, bool serves_old_places = OldPlacesServed());
 
-// Keys and flags that name a place of old, a message each with what to write instead. After
-// ApplyDefaults, which lets a socket of old lead to today's.
+// A message for each key or flag that names a place of old, with what to write instead. After
+// ApplyDefaults, which replaces a socket of old by today's.
 std::vector<std::string> OldPlaces(const Config& config);
 
-// Defaults that follow from a key of the file and were others until version 0.1, a message each. As
-// OldPlaces.
+// A message for each default that follows from a key of the file and was another one until version
+// 0.1. After ApplyDefaults, too.
 std::vector<std::string> MovedDefaults(const Config& config);
 
-// Entries of [[network]] by which others get sessions than the operator may think, a warning each:
-// a service without authentication is allowed, but not in silence. After ApplyDefaults.
+// A warning for each entry of [[network]] by which more people get sessions than the operator may
+// think: a service without authentication is allowed, but not in silence. After ApplyDefaults.
 std::vector<std::string> OpenDoors(const Config& config);
 
-// Fills what was left open with what fits this process's user.
+// Fills in what was left open, as it fits this process's user.
 void ApplyDefaults(Config* config);
 
 // OK if it is "HOST:PORT" with a host and a port from 1 to 65535.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a reload cannot give effect to. Thread-safe.
+// Changes of the configuration that a reload cannot give effect to. Thread-safe.
 #pragma once
 
 #include <string>

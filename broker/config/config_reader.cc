@@ -189,7 +189,7 @@ void SectionReader::NoText(const toml::node& node, const std::string& key,
                                            " without quotes, allowed is ", wanted));
 }
 
-// No text of ours has one: it is what a backslash and a letter stand for.
+// Refuses control characters, which no value needs: they come from a backslash and a letter.
 bool SectionReader::RefuseControl(const toml::node& node, const std::string& key,
                                   const std::string& value) {
   const bool found = std::any_of(value.begin(), value.end(), [](unsigned char byte) {

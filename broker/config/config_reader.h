@@ -28,8 +28,8 @@ class ConfigErrors {
   explicit ConfigErrors(std::string file) : file_(std::move(file)) {}
 
   void Add(const toml::source_region& where, const std::string& message);
-  // A key of `section` that nobody asked for; `allowed` are those that somebody did. What to say of
-  // it is known once all sections are read: it may belong in another one.
+  // A key of `section` that nobody asked for; `allowed` are those that somebody did. The message is
+  // made once all sections are read: the key may belong in another one.
   void AddUnknown(const toml::source_region& where, const std::string& key,
                   const std::string& section, const std::vector<std::string>& allowed);
   void NoteKey(const std::string& key, const std::string& section) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of whoever may open the socket's folder, when `users` says who of them may come in.
+// The mode if `users` says who may connect: everybody who reaches the socket may open it.
 constexpr mode_t kForAll = 0666;
 constexpr mode_t kForGroup = 0660;
 constexpr mode_t kForOwner = 0600;
@@ -46,7 +46,7 @@ std::string Describe(const ListenerConfig& listener) {
   return listener.where.empty() ? what : absl::StrCat(listener.where, ": ", what);
 }
 
-// Whoever has the one folder would reach the other socket, too.
+// The message if whoever has the one folder would reach the other socket, too; "" if not.
 std::string FolderProblem(const ListenerConfig& listener, const std::string& other,
                           const char* whose) {
   const std::string own = RealFolderOf(listener.path);

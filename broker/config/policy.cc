@@ -16,13 +16,13 @@ namespace {
 // The account's own limit, which the operator gave it by name, or everybody's.
 uint64_t LimitOf(uint64_t own, uint64_t of_user) { return own != 0 ? own : of_user; }
 
-// Of a limit of the daemon's, what only those get who have less than anybody needs to begin with:
-// nobody takes the last one from them. A small daemon keeps none.
+// This part of a limit of the daemon's is reserved for accounts that have less than one needs to
+// begin with: nobody takes the last one from them. A small daemon reserves none.
 constexpr uint64_t kReservedPart = 8;
 // The driver's, and one for resources.
 constexpr uint64_t kConnectionsToBegin = 2;
 
-// What is left of `limit` for who has `own` of them already.
+// The part of `limit` that an account may use which has `own` already.
 uint64_t LeftFor(uint64_t limit, uint64_t to_begin, uint64_t own) {
   return own < to_begin ? limit : limit - limit / kReservedPart;
 }
@@ -48,8 +48,8 @@ void Policy::Update(const Config& config) {
 }
 
 std::optional<Refusal> Policy::MayEnter(const Caller& caller) const {
-  // Its sessions would be a tenant's of their own, with limits and workers of their own, and so on
-  // without end.
+  // A worker's own sessions would be a further tenant's, with limits and workers of its own, and so
+  // on without end.
   if (IsTenantUid(caller.uid)) {
     return Refusal{EACCES,
                    absl::StrCat(os::UserName(caller.uid), " is a user that the daemon keeps for ",

@@ -2,7 +2,7 @@
 //
 // Who may connect, and who may have how many sessions. Accounts (tenants/tenant.h) come from the
 // kernel or from the gateway's authentication of a network client, never from a client's message.
-// What is counted here is held by the broker itself: a worker cannot talk its way past it.
+// The broker itself holds what is counted here: a worker cannot talk its way past it.
 //
 // Owner: the Broker. Loop thread only.
 #pragma once
@@ -29,7 +29,7 @@ struct Refusal {
 // A local client, before it may do anything.
 struct Caller {
   uid_t uid = static_cast<uid_t>(-1);
-  uid_t owner = static_cast<uid_t>(-1);      // Who answers for it (PeerContainer::owner).
+  uid_t owner = static_cast<uid_t>(-1);      // The user who answers for it (PeerContainer::owner).
   const ListenerConfig* listener = nullptr;  // Null: the default socket.
 };
 
@@ -40,7 +40,7 @@ class Policy {
   // New limits hold for what is asked from now on; nothing that runs is ended.
   void Update(const Config& config);
 
-  // Nothing if it is allowed.
+  // Return nothing if it is allowed.
   std::optional<Refusal> MayConnect(const Caller& caller, const Account& account) const;
   std::optional<Refusal> MayOpenSession(const Account& account) const;
   // How many sessions an account may have at once.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands around each worker, layer by layer: by the system, found out once, and by the
-// configuration. For the log, and for `require` of [worker], by which an operator has a daemon
-// start with all of these or not at all.
+// The layers of the sandbox around each worker, as the system has them (found out once) and the
+// configuration wants them. For the log, and for `require` of [worker], by which an operator has a
+// daemon start with all of these or not at all.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct SandboxLayer {
   std::string missing;  // Why it is not in force; "" if it is.
 };
 
-// All there are. (Whose user workers are is a matter of its own: WorkerUsers.)
+// All there are. (The users that workers run as are a matter of their own: WorkerUsers.)
 std::vector<SandboxLayer> SandboxLayers(const Config& config);
 
 // Why that layer cannot be required; "" if it is in force.

@@ -10,9 +10,9 @@
 namespace sluice::broker {
 namespace {
 
-// With less no worker comes as far as to its driver.
+// With less no worker gets as far as its driver.
 constexpr uint64_t kLeastMemory = 64 << 20;
-// With fewer none comes as far as to its first kernel.
+// With fewer none gets as far as its first kernel.
 constexpr uint64_t kFewestProcesses = 16;
 
 }  // namespace

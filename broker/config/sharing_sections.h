@@ -15,13 +15,13 @@ struct TurnsConfig {
   Mode mode = Mode::kAuto;
   int64_t turn_us = 2000;
   int64_t grace_us = 150;  // How long a holder with nothing to do keeps it.
-  // Whether accounts' shares hold for work of any length. kAuto: where accounts at work differ in
-  // share or in sessions, but on processors that the kernel divides.
+  // Shares hold for work of any length. kAuto: where accounts at work differ in share or in
+  // sessions, except on processors, if the kernel divides those.
   enum class Shares { kOff, kAuto, kOn };
   Shares shares = Shares::kAuto;
 };
 
-// What the kernel gives accounts and their workers (children/worker_groups.h).
+// The kernel's limits for accounts and their workers (children/worker_groups.h).
 struct ControlGroupsConfig {
   enum class Use { kAuto, kRequired, kOff };  // kAuto: as far as the host has them.
   Use enabled = Use::kAuto;

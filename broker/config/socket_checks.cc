@@ -13,7 +13,8 @@
 namespace sluice::broker {
 namespace {
 
-// Of a flag, or a default made from $XDG_RUNTIME_DIR: the file's are checked where they are read.
+// For a flag, or a default made from $XDG_RUNTIME_DIR: the file's keys are checked where they are
+// read.
 absl::Status CheckSocketName(const std::string& name, const std::string& key) {
   const absl::Status checked = os::CheckLocalName(name);
   if (checked.ok()) return checked;
@@ -52,8 +53,8 @@ std::string SameSocketProblem(const Config& config, const NamedSocket& one,
                       "\", which is one name; give them two");
 }
 
-// What is in the reach of clients, and is no place of old that is served still. One that nobody
-// named is made of another, which is then to blame.
+// The message if the monitor socket is in the clients' reach, and at no place of old that is still
+// served. If nobody named it, it follows from another key, which the message blames.
 std::string MonitorInReachProblem(const Config& config) {
   const bool of_admin = config.monitor_socket == MonitorNameBeside(config.admin_socket) &&
                         config.admin_socket != AdminNameOf(config.socket);
@@ -85,7 +86,7 @@ std::vector<std::string> SocketProblems(const Config& config) {
                                  {"monitor_socket", config.monitor_socket}};
   const absl::Status socket = CheckSocketName(config.socket, "socket");
   add(socket);
-  // One that was made of the others would say the same again.
+  // A name that follows from the others would give the same message again.
   const absl::Status admin = CheckSocketName(config.admin_socket, "admin_socket");
   if (socket.ok() || config.admin_socket != AdminNameOf(config.socket)) add(admin);
   const absl::Status monitor = CheckSocketName(config.monitor_socket, "monitor_socket");

@@ -19,12 +19,12 @@ namespace sluice::broker {
 namespace {
 
 constexpr int kMessagesPerWakeUp = 8;
-// Of a connection's offers that could not be imported: so many may be being closed.
+// Bound of a connection's refused offers that are still being closed.
 constexpr long kMaxClosing = 16;
 constexpr size_t kMaxLabelBytes = 63;
 constexpr uint64_t kMaxGrallocPitch =
     std::numeric_limits<decltype(wire::GrallocInts::row_pitch)>::max();
-constexpr uint64_t kPageBytes = 4096;  // What memory comes in, at least.
+constexpr uint64_t kPageBytes = 4096;  // Memory comes in whole pages.
 // Of a handle channel: room for a few handles that nobody has read, no more. In-flight descriptors
 // count against the daemon's user.
 constexpr int kChannelBufferBytes = 16 * 1024;
@@ -41,7 +41,7 @@ os::LentKind KindOf(wire::ResourceBacking backing) {
   }
 }
 
-// What goes with the descriptor of a gralloc-shaped handle.
+// The integers of a gralloc-shaped handle, which go with its descriptor.
 std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
   wire::GrallocInts ints = {};
   ints.magic = wire::kGrallocMagic;
@@ -58,7 +58,7 @@ std::vector<int32_t> GrallocIntsOf(const ResourceShape& shape) {
   return values;
 }
 
-// What goes with the descriptor of Vulkan's memory.
+// The integers that go with the descriptor of Vulkan's memory.
 std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
   wire::VulkanInts ints = {};
   ints.magic = wire::kVulkanMagic;
@@ -72,7 +72,7 @@ std::vector<int32_t> VulkanIntsOf(const AllocatedMemory& memory) {
   return values;
 }
 
-// What cannot be imported is not kept, and may take long to close.
+// Returns `fd` if it can be imported. Otherwise closes it, which may take long, elsewhere.
 absl::StatusOr<os::UniqueFd> IfImportable(os::UniqueFd fd, const std::shared_ptr<void>& slot) {
   const absl::Status checked = os::CheckLentMemory(fd.get(), 0).status();
   if (checked.ok()) return fd;
@@ -80,7 +80,7 @@ absl::StatusOr<os::UniqueFd> IfImportable(os::UniqueFd fd, const std::shared_ptr
   return checked;
 }
 
-// The allocator is not believed: what is mapped must not be able to shrink.
+// The allocator is not trusted: memory that is mapped must not be able to shrink.
 absl::Status CheckMemory(const AllocatedMemory& memory, os::LentKind wanted, uint64_t size) {
   if (memory.map_offset.has_value()) {
     if (*memory.map_offset > std::numeric_limits<uint64_t>::max() - size)
@@ -315,7 +315,7 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
   if (good.ok() && !connections_.contains(connection)) {
     good = absl::UnavailableError("the connection has ended");
   }
-  // The resource's and its fence's; everything else is one.
+  // The resource's descriptor and its fence's; all other kinds have one.
   const size_t count = parameters.backing == wire::ResourceBacking::kD3d11 ? 2 : 1;
   if (good.ok() && memory->fds.size() != count) {
     good = absl::InternalError("the allocator gave another number of handles");

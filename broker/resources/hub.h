@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Clients of daemon-owned resources and what they ask: their connections (a way for gRPC and a
-// handle channel), making and importing memory, sending handles. The registry says who may; this
-// does it.
+// Serves the clients of daemon-owned resources: their connections (a stream for gRPC and a handle
+// channel), making and importing memory, sending handles. The registry decides who may; this does
+// it.
 //
 //   Open --> [connected] --either descriptor's other end closed, or its broker connection's, or
 //                |          a malformed message on the handle channel, or Stop--> ended
 //                +-- calls, by the connection that they came on
 //
-// Owner: the Broker. Loop thread only: the gRPC service posts to it. Identity is what the kernel
-// said of the broker connection; everything in a call or on a handle channel comes from a client
-// and is checked here or in the registry.
+// Owner: the Broker. Loop thread only: the gRPC service posts to it. The kernel gives the identity
+// of the broker connection. Everything in a call or on a handle channel comes from a client and is
+// checked here or in the registry.
 #pragma once
 
 #include <cstdint>
@@ -37,16 +37,16 @@
 
 namespace sluice::broker {
 
-// Who asks for a connection.
+// The client that asks for a connection.
 struct ResourceClient {
   uint64_t owner = 0;   // The broker connection; EndOwnedBy ends what it has.
   uid_t uid = 0;        // From the kernel.
-  std::string account;  // Whom limits are counted for.
+  std::string account;  // Limits are counted for it.
   ResourceQuota quota;
   std::string process_name;
 };
 
-// Why nobody has any, for a person.
+// For messages to a person.
 inline constexpr char kResourcesAreOff[] =
     "this daemon shares no resources; enabled = true in [resources] of its configuration turns "
     "them on";
@@ -64,7 +64,7 @@ class ResourceHub {
   explicit ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {}
   ~ResourceHub() { Stop(); }
 
-  // How connections come to the gRPC server; until Stop. Null: there is no server.
+  // Takes connections to the gRPC server; until Stop. Null: there is no server.
   void SetStreams(ResourceStreams* streams) { streams_ = streams; }
   void Configure(const ResourcesConfig& config, std::optional<os::UserIdentity> allocator_user,
                  std::vector<std::string> allocator_confinement_arguments);
@@ -78,10 +78,10 @@ class ResourceHub {
   void Stop();  // Ends every connection and the allocator.
   bool IsAllocator(pid_t pid) const { return allocator_.Is(pid); }
 
-  // Whether this is one that has not ended.
+  // True for a connection that has not ended.
   bool IsConnected(uint64_t connection) const { return connections_.contains(connection); }
 
-  // What clients ask, as ResourceRegistry has it.
+  // The clients' calls; the registry's functions of these names say more.
   void Create(uint64_t connection, CreateParameters parameters, CreateDone done);
   // `done` is called once, possibly before this returns: the offer may be on its way still.
   void Import(uint64_t connection, uint64_t token, CreateParameters parameters, CreateDone done);
@@ -114,13 +114,13 @@ class ResourceHub {
   struct Connection {
     uint64_t id = 0;
     ResourceClient client;
-    os::UniqueFd transport;  // To hang up, and to see the other side do so.
+    os::UniqueFd transport;  // To hang up, and to notice that the other side does.
     os::UniqueFd channel;
     std::shared_ptr<void> slot;
     EventLoop::WatchId transport_watch = 0;
     EventLoop::WatchId channel_watch = 0;
-    // By token, for Import. What cannot be imported is not kept: a socket of the client's own would
-    // keep this connection from ending.
+    // By token, for Import. A descriptor that cannot be imported is not kept: a socket of the
+    // client's own would keep this connection from ending.
     std::map<uint64_t, absl::StatusOr<os::UniqueFd>> offers;
     std::map<uint64_t, AwaitedOffer> awaited;
   };
@@ -133,7 +133,7 @@ class ResourceHub {
                                                absl::StatusOr<os::UniqueFd> fd,
                                                CreateParameters parameters);
   void GiveUpOffer(uint64_t id, uint64_t token, const absl::Status& told);
-  // Closes `brought`, too, which came with what is wrong.
+  // Closes `brought`, too: the descriptors that came with the violation.
   void End(uint64_t id, const std::string& violation, std::vector<os::UniqueFd> brought = {});
   void FinishCreate(uint64_t connection, const std::string& identity, CreateParameters parameters,
                     absl::StatusOr<AllocatedMemory> memory, const CreateDone& done);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How calls of resource clients get to the gRPC server, and which connection a call came on. Linux:
-// connected sockets that are given to the server, which has no port. Windows, where gRPC takes no
-// socket of ours: a port of loopback, and a token that the connection's pipe has given
+// Takes resource clients' calls to the gRPC server, and knows the connection that a call came on.
+// On Linux the server has no port, and is given connected sockets. On Windows gRPC takes no socket
+// of ours: it has a port of loopback, and calls show a token that the client got by its pipe
 // (loopback_tokens.h).
 //
 // Owner: the ResourceServer. Made and destroyed, Open and Close on the loop thread; ConnectionOf
@@ -28,10 +28,11 @@ class ResourceListener : public ResourceStreams {
   // Builds and starts the server. Once.
   virtual absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) = 0;
 
-  // 0: nobody's. Good for a call that has not been finished.
+  // The connection that a call came on; 0: none. Only before the call is finished.
   virtual uint64_t ConnectionOf(const grpc::CallbackServerContext& context) = 0;
 
-  // Shows the caller, who is somebody, that its answer comes from here. Before the answer, once.
+  // Proves to the caller, whose connection is known, that the answer comes from here. Before the
+  // answer, once.
   virtual void Prove(grpc::CallbackServerContext* context) = 0;
 };
 

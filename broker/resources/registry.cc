@@ -17,7 +17,7 @@ absl::Status OverLimit(const std::string& whose, const char* what, uint64_t limi
       absl::StrCat(whose, " would pass the limit of ", limit, " ", what, " (", key, ")"));
 }
 
-// What a resource counts against its user's quota.
+// The bytes of a resource that count against its user's quota.
 uint64_t BytesOf(const ResourceShape& shape, const ResourceMemory& memory) {
   return memory.brought_bytes != 0 ? memory.brought_bytes : shape.size_bytes;
 }
@@ -237,7 +237,7 @@ void ResourceRegistry::HandOut(uint64_t resource_id, Calls* calls) {
     const ResourceGrant grant = {resource.turns.indeterminate(), resource.turns.generation()};
     calls->answers.push_back([done = std::exchange(ticket.done, nullptr), grant] { done(grant); });
   }
-  // Of its end EndWatch tells, as the last.
+  // EndWatch tells of its end, last of all.
   if (!resource.destroyed) calls->changed.insert(resource_id);
 }
 
@@ -450,7 +450,7 @@ void ResourceRegistry::NoteChange(uint64_t resource_id) {
   if (found == resources_.end()) return;
   Resource& resource = found->second;
   const ResourceStateView state = StateOf(resource);
-  if (state == std::exchange(resource.state, state)) return;  // A try that failed, for example.
+  if (state == std::exchange(resource.state, state)) return;  // After a failed acquire, say.
   ++resource.changes;
   if (resource.watches.empty()) return;
   if (resource.untold == 0) untold_.push_back(resource_id);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The resources that the daemon owns: what they are, which capabilities open them, whose turn it
-// is, who keeps them alive, what they count against. Pure bookkeeping: no descriptor is used here,
-// no socket, no clock but what callers say the time is.
+// The resources that the daemon owns: their shapes, the capabilities that open them, whose turn it
+// is, who keeps them alive, the quotas that they count against. Pure bookkeeping: it uses no
+// descriptor and no socket, and callers give the time.
 //
 //   Create --> [live] --Destroy, or its last user gone and linger over--> [destroyed] --> gone
 //                                  capabilities stop, waits end; holds stay and
@@ -12,8 +12,8 @@
 // from the start. The end of a connection is the end of its waits, watches and holds; a write hold
 // that ends so leaves the contents indeterminate.
 //
-// What a change costs does not depend on how many watch: watches are told afterwards, the newest
-// state and each one once, so many at a time as the owner likes.
+// A change's cost does not depend on the number of watches. They are told afterwards, each one once
+// and the newest state, as many at a time as the owner likes.
 //
 // Owner: ResourceHub. Loop thread only. Capabilities, sizes and ids come from clients and are
 // checked here; shapes have been through CompleteShape. Callbacks are called on the loop thread,
@@ -50,15 +50,15 @@ namespace sluice::broker {
 // "memfd", "dmabuf", ...
 const char* BackingName(wire::ResourceBacking backing);
 
-// The native handle: what an export duplicates.
+// The native handle, which an export duplicates.
 struct ResourceMemory {
   os::LentKind kind = os::LentKind::kMemfd;
   os::StrangersFds fds;
   std::vector<int32_t> ints;      // Of a gralloc handle, or Vulkan's (resource_messages.h).
   uint64_t allocation_bytes = 0;  // Of an opaque one: the size that importers name, and the device.
   std::array<uint8_t, 16> device_uuid = {};
-  // What counts against the quota, if it is not the shape's size: all of what somebody brought
-  // stays as long as its descriptor does.
+  // Counts against the quota in place of the shape's size, if it is not 0: imported memory stays
+  // whole as long as its descriptor does.
   uint64_t brought_bytes = 0;
 };
 
@@ -112,7 +112,7 @@ struct ResourceInfo {
   uint32_t watches = 0;
 };
 
-// What an operator has given one identity by name; 0: as everybody has.
+// An operator's own quota for one identity; 0: everybody's.
 struct ResourceQuota {
   uint64_t count = 0;
   uint64_t bytes = 0;
@@ -127,11 +127,11 @@ class ResourceRegistry {
 
   explicit ResourceRegistry(const ResourcesConfig& limits) : limits_(limits) {}
 
-  // For what is asked from now on.
+  // For requests from now on.
   void Configure(const ResourcesConfig& limits) { limits_ = limits; }
 
-  // Room for one more resource of `size_bytes` in the quota of `identity`, its own or everybody's.
-  // Held until CancelReservation or Create: memory is made meanwhile.
+  // Reserves one more resource of `size_bytes` in the quota of `identity`, its own or everybody's,
+  // while its memory is made: until CancelReservation or Create.
   absl::Status Reserve(const std::string& identity, uint64_t size_bytes,
                        const ResourceQuota& own_quota = {});
   void CancelReservation(const std::string& identity, uint64_t size_bytes);
@@ -142,20 +142,21 @@ class ResourceRegistry {
                                          ResourceShape shape, wire::ResourceBacking backing,
                                          ResourceOptions options, ResourceMemory memory);
 
-  // What the capability opens, if it is good for `access`; makes the connection one of its users.
+  // Returns the resource that the capability opens, if it is good for `access`; makes the
+  // connection one of its users.
   absl::StatusOr<ResourceView> Open(uint64_t connection, const std::string& capability_untrusted,
                                     ResourceAccess access);
   ResourceStateView StateOf(uint64_t resource_id) const;
 
   // Calls `done` once: at once, when the turn comes, at `now_ms + timeout_ms`, when the resource or
-  // the connection ends, or after Cancel. `hold_id` is the client's name for the hold, from the
-  // first moment that it waits: so it can be released by one who never heard of the grant.
+  // the connection ends, or after Cancel. `hold_id` is the client's name for the hold from the
+  // moment that it waits: so a client can release it that never heard of the grant.
   void Acquire(uint64_t connection, uint64_t hold_id_untrusted,
                const std::string& capability_untrusted, ResourceAccess access, int64_t now_ms,
                uint64_t timeout_ms, AcquireDone done);
-  // Ends the wait, if it is one still.
+  // Ends the wait, unless it has ended.
   void Cancel(uint64_t connection, uint64_t hold_id);
-  // The generation afterwards.
+  // Returns the generation afterwards.
   absl::StatusOr<uint64_t> Release(uint64_t connection, uint64_t hold_id_untrusted,
                                    ResourceTurns::Contents contents);
 
@@ -166,17 +167,20 @@ class ResourceRegistry {
   absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability_untrusted,
                                  WatchCallback callback);
   void Unwatch(uint64_t watch_id);
-  // Looks at so many watches at most, of each changed resource one in turn, and tells those that
-  // have not been told. How many it looked at: fewer than `most` when all have been told.
+  // Looks at `most` watches at most, one of each changed resource in turn, and tells those that do
+  // not know the newest state. Returns how many it looked at: fewer than `most` when all have been
+  // told.
   size_t TellWatches(size_t most);
-  // Called after a change, when there is something for TellWatches. Without it all are told then.
+  // `on_untold` is called after a change, when there is something for TellWatches. Without it a
+  // change tells all watches at once.
   void SetOnUntold(std::function<void()> on_untold) { on_untold_ = std::move(on_untold); }
 
   void ConnectionEnded(uint64_t connection, int64_t now_ms);
 
   // When AdvanceTo has something to do: the next deadline of a wait, the next end of a linger.
   std::optional<int64_t> NextDueMs() const;
-  // Ends what is due by `now_ms`, kEndsAtOnce of it at most: NextDueMs tells whether that was all.
+  // Ends waits and lingers that are due by `now_ms`, at most kEndsAtOnce: NextDueMs says whether
+  // there are more.
   void AdvanceTo(int64_t now_ms);
   static constexpr int kEndsAtOnce = 64;
 

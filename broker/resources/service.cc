@@ -26,9 +26,8 @@ constexpr int kMaxMetadataBytes = 4 * 1024;
 // Of one connection: every acquire that waits and every watch is one.
 constexpr int kMaxStreams = 512;
 constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
-// A Watch beyond the limit waits so long for room: watches that the client has closed before may
-// not have been counted out, since gRPC tells of a cancelled call on another thread than of a new
-// one.
+// A Watch beyond the limit waits this long for room. The client may have closed others that still
+// count, since gRPC tells of a cancelled call on another thread than of a new one.
 constexpr int kRoomMs = 1'000;
 
 // So many watches are told of new states at once; then other calls have their turn.
@@ -173,7 +172,7 @@ class ResourceService final : public v1::Resources::CallbackService {
 
   Unary* Acquire(Context* context, const v1::AcquireResourceRequest* request,
                  v1::AcquireResourceReply* reply) override {
-    // Nor does a stranger's cancelling come to the loop.
+    // A cancel without a connection does not reach the loop, either.
     const uint64_t caller = listener_->ConnectionOf(*context);
     if (caller == 0) return OfNobody(new UnaryCall);
     auto turn = std::make_shared<Turn>();
@@ -248,7 +247,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   }
 
  private:
-  // What a call that waits has, for the case that its caller gives up. Loop thread only.
+  // The state of a waiting call, needed if its caller gives up. Loop thread only.
   struct Turn {
     uint64_t connection = 0;
     uint64_t id = 0;             // Of the hold while it waits; of the watch.
@@ -269,7 +268,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   using WaitingWatches = std::map<std::pair<uint64_t, uint64_t>, WaitingWatch>;
   static constexpr uint64_t kNobody = 0;  // No connection: what the service does for all.
 
-  // Answered here: who has no connection costs the loop thread nothing.
+  // Answered here: a caller without a connection costs the loop thread nothing.
   static Unary* OfNobody(UnaryCall* call) {
     call->Finish(ConnectionGone());
     return call;
@@ -302,9 +301,9 @@ class ResourceService final : public v1::Resources::CallbackService {
   void GiveUp(Turn& turn) {
     turn.given_up = true;
     if (turn.id != 0) hub_->Cancel(turn.connection, turn.id);
-    // The caller never heard of the grant, so that it has written nothing, and what it would signal
-    // behind its work (texture_turns.h) never comes: no new generation. Its own release may have
-    // come before the acquire: gRPC hands calls of one connection to several threads. If it came
+    // The caller never heard of the grant: it has written nothing, and will not signal the end of
+    // its work (texture_turns.h), so there is no new generation. Its own release may have come
+    // before the acquire, since gRPC hands calls of one connection to several threads. If it came
     // after, this finds nothing.
     if (turn.granted != 0) {
       (void)hub_->Release(turn.connection, turn.granted, ResourceTurns::Contents::kUntouched);
@@ -336,7 +335,7 @@ class ResourceService final : public v1::Resources::CallbackService {
     turn->id = *id;
   }
 
-  // A change that thousands watch must not hold up who has nothing to do with it.
+  // A change that thousands watch must not delay calls that have nothing to do with it.
   void TellSoon() {
     if (told_ < kTellAtOnce) told_ += hub_->TellWatches(kTellAtOnce - told_);
     if (!telling_) telling_ = queue_.Post(kNobody, [this] { TellSome(); });
@@ -413,9 +412,9 @@ class GrpcResourceServer final : public ResourceServer {
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-    // A ping beyond the strikes is to end the connection. While the peer takes no bytes gRPC can
-    // only note that it shall, with each ping again, at some 4 KiB outside its quota. Without
-    // strikes it stops reading at 10,000 unsent answers.
+    // A ping beyond the allowed strikes ends the connection. While the peer takes no bytes, gRPC
+    // only notes that for each further ping, at some 4 KiB outside its quota. Without strikes it
+    // stops reading at 10,000 unsent answers.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
     builder.RegisterService(&service_);
     absl::StatusOr<std::unique_ptr<grpc::Server>> server = listener_->Start(&builder);

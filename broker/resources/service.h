@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gRPC face of daemon-owned resources (proto/resources.proto): turns calls into questions to
-// ResourceHub on the loop thread, and its answers into replies. The connection that a call came on
-// says whose it is (listener.h).
+// ResourceHub on the loop thread, and its answers into replies. The ResourceListener knows the
+// connection of each call (listener.h).
 //
 // Owner: the Broker. Start and the destructor on the loop thread; calls come on gRPC's
 // threads, wait for nothing there, and touch nothing but the queue. Clients are hostile: gRPC's
@@ -22,7 +22,7 @@ class ResourceServer {
   // `loop` and `hub` are the caller's and outlive this. Must come before AdminServer::Start, which
   // adds reflection and health to every server made after it.
   static absl::StatusOr<std::unique_ptr<ResourceServer>> Start(EventLoop* loop, ResourceHub* hub);
-  virtual ~ResourceServer() = default;  // Ends every call; stops the hub, which has them.
+  virtual ~ResourceServer() = default;  // Stops the hub, which ends every call.
 };
 
 }  // namespace sluice::broker

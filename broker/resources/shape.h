@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a daemon-owned resource looks like: a buffer of some bytes, or an image of a format, an
-// extent and one to three planes; and how many bytes that takes. The daemon never touches the
-// bytes: the shape is what those who do may rely on, so it is complete, consistent and free of
-// overflow before it is kept.
+// The shape of a daemon-owned resource: a buffer of some bytes, or an image of a format, an extent
+// and one to three planes; and how many bytes that takes. The daemon never touches the bytes. Its
+// clients do, and rely on the shape, so it is complete, consistent and free of overflow before it
+// is kept.
 //
-// Plain data, owned by whoever holds it. What a client asks for is not trusted: CompleteShape is
-// the one door. Thread-safe.
+// Plain data, owned by whoever holds it. A client's values are not trusted: every shape passes
+// through CompleteShape. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct ResourceShape {
 inline constexpr uint64_t kMaxImageExtent = 65'536;
 inline constexpr uint64_t kMaxResourceBytes = uint64_t{1} << 46;
 
-// Fills in what was left 0 (tight layouts, the size, the other name of the format) and refuses what
-// does not fit together, in words; then `shape` is not to be used.
+// Fills in fields that were left 0 (tight layouts, the size, the other name of the format). An
+// error says in words what does not fit together; then do not use `shape`.
 absl::Status CompleteShape(ResourceShape* shape_untrusted);
 
 }  // namespace sluice::broker

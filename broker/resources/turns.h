@@ -22,7 +22,8 @@ enum class ResourceAccess { kRead, kWrite };
 
 class ResourceTurns {
  public:
-  // What a writer leaves behind: a new generation; one that is half-written; or what it found.
+  // The contents that a writer leaves: a new generation; one that may be half-written; or those
+  // that it found.
   enum class Contents { kWritten, kIndeterminate, kUntouched };
 
   void Request(uint64_t ticket, ResourceAccess access);
@@ -30,7 +31,7 @@ class ResourceTurns {
   // The tickets that have come to hold since the last call, in order.
   std::vector<uint64_t> TakeGranted();
 
-  // Ends a wait or a hold, whichever it is. `contents` means nothing but for a writer's hold.
+  // Ends a wait or a hold, whichever it is. `contents` matters for a writer's hold only.
   void End(uint64_t ticket, Contents contents);
 
   uint64_t generation() const { return generation_; }

@@ -16,13 +16,14 @@
 namespace sluice::broker {
 namespace {
 
-// Below it a sleep on the mutex would end late.
+// A shorter sleep on the mutex would end late.
 constexpr int64_t kShortSleepNs = 1'000'000;
 
-// Part of a turn, that much work is submitted ahead of the device at most.
+// Work submitted ahead of the device is at most this part of a turn.
 constexpr int64_t kCreditsInTurn = 2;
 
-// On processors a session's threads are to be woken first, on the very processors.
+// On a CPU device the worker's threads must first be woken, on the same processors: turns are
+// longer.
 constexpr int64_t kTurnsOfProcessors = 4;
 
 uint64_t DeviceOf(const wire::TurnWords& words) {
@@ -110,7 +111,7 @@ TurnGiver::Pages TurnGiver::Add(uint64_t id, const Account& account) {
 void TurnGiver::StartThread() {
   if (started_) return;
   started_ = os::StartThread("sluice-turns", [this] { Run(); });
-  // Pages that nobody writes to hold nobody back.
+  // Nobody writes the pages then, and no worker waits by them.
   if (!started_) Log(LogLevel::kWarning, "broker", "no thread for turns between workers");
 }
 
@@ -172,7 +173,7 @@ int64_t TurnGiver::Look() {
   int64_t wait = TurnSchedule::kSleepySampleNs;
   any_orders_ = false;
   for (auto& [device, schedule] : schedules_) {
-    // A lone one is asked too: it may have been left by the others in the midst of turns.
+    // A lone worker's schedule is asked too: the others may have left in the midst of turns.
     wait = std::min(wait, schedule.Decide(now));
   }
   for (auto& [id, worker] : workers_) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gives the workers of each device their turns (turn_schedule.h), by the pages that it shares with
-// each (proto/turn_page.h). A thread of its own looks at what they say: every 10 to 50 ms while no
-// two are at work, every 100 us in turns, and
-// without sleep when one ends. With fewer than two workers it sleeps.
+// each (proto/turn_page.h). A thread of its own reads the workers' words: every 10 to 50 ms while
+// no two are at work, every 100 us in turns, and without sleep when a turn ends. With fewer than
+// two workers it sleeps.
 //
-// If that thread stops (the broker is killed, or stopped), workers see no sign of life any more and
-// go on without turns; those of a broker that is gone stay so, as the next one does not know them.
+// If that thread stops (the broker is killed, or stopped), workers miss its sign of life and go on
+// without turns. Workers of a broker that is gone stay so, as the next one does not know them.
 //
 // Owner: Workers. Thread-safe.
 #pragma once
@@ -36,8 +36,8 @@ class TurnGiver {
   TurnGiver(const TurnGiver&) = delete;
   TurnGiver& operator=(const TurnGiver&) = delete;
 
-  // For workers added from now on; lengths and shares are for all. `divides_processors`: the kernel
-  // does it between accounts, by their shares.
+  // For workers added from now on; lengths and shares hold for all. `divides_processors`: the
+  // kernel divides the processors between accounts by their shares.
   void Configure(const TurnsConfig& config, bool divides_processors) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A worker's ends of its pages, not valid where it gets no turns. Only the worker keeps them.
@@ -54,7 +54,7 @@ class TurnGiver {
     uint64_t turns = 0;
     uint64_t waited_us = 0;
     std::string shares;      // As state.
-    uint64_t device_us = 0;  // What it was charged in turns.
+    uint64_t device_us = 0;  // Charged to it in turns.
   };
   Told Tell(uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
 

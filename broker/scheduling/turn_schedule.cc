@@ -10,7 +10,7 @@ namespace sluice::broker {
 using wire::TurnOrder;
 namespace {
 
-// Between looks at work that is waited for, however long it lasts.
+// Longest pause between looks at work that is waited for, however long it lasts.
 constexpr int64_t kLongestLookNs = 500'000;
 
 }  // namespace
@@ -50,7 +50,7 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
   if (says.submitted != member.says.submitted || says.running || says.waiting)
     member.active_ns = balance.active_ns = now;
   if (member.lingers) {
-    // In its own window it is charged for that.
+    // In its own window it is charged for the window.
     if (holder_ != id) Charge(&member, (now - member.lingers_since_ns) / 2);
     member.lingers = says.running;
     member.lingers_since_ns = now;
@@ -58,8 +58,8 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
   if (says.waiting && !member.says.waiting) {
     member.waits_since_ns = now;
     NoteReturn(&member, now);
-    // Who comes late has saved up no more than a turn. Who only lets others go between two of its
-    // commands is given what it is behind.
+    // One that was idle has saved up no more than a turn. One that only paused between two commands
+    // keeps what it is behind, up to kMostCreditNs.
     const int64_t most = was_idle ? settings_.turn_ns : kMostCreditNs;
     balance.used_ns = std::max(balance.used_ns, virtual_ns_ - most);
     const int64_t most_of_member = member_was_idle ? settings_.turn_ns : kMostCreditNs;
@@ -69,8 +69,9 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
   member.says = says;
 }
 
-// Who has lost a window a moment before it wanted it is waited for longer the next time: its share
-// is no use to it if another's kernel comes between any two of its own. It is charged for that.
+// A worker that lost its window just before it had work again gets a longer grace the next time.
+// Its share is no use to it if another's kernel comes between any two of its own. It is charged for
+// that.
 void TurnSchedule::NoteReturn(Member* member, int64_t now) const {
   if (member->lost_ns == 0) return;
   const bool at_once = now - member->lost_ns < settings_.turn_ns;
@@ -148,7 +149,7 @@ bool TurnSchedule::IsIdle(const Member& member, int64_t now) const {
   return !member.says.running && !member.says.waiting && now - member.active_ns >= GraceOf(member);
 }
 
-// It has had more for its share, were its window to end now.
+// True if it would have had more for its share, were its window to end now.
 bool TurnSchedule::IsAheadOf(const Member& next, int64_t now) const {
   const Member& holder = members_.at(holder_);
   if (holder.balance == next.balance) return true;
@@ -196,7 +197,7 @@ void TurnSchedule::Enter(int64_t now, bool windows) {
   for (auto& [id, member] : members_) member.order = TurnOrder::kWait;
 }
 
-// Nobody keeps a debt or a credit: while nobody else wants the device, all may have it.
+// Clears debts and credits: while nobody else wants the device, anybody may have it.
 void TurnSchedule::Leave() {
   in_turns_ = draining_all_ = windows_ = false;
   holder_ = last_holder_ = 0;
@@ -239,16 +240,17 @@ int64_t TurnSchedule::DecideInTurns(int64_t now) {
 
 int64_t TurnSchedule::drain_look_ns(int64_t now) const {
   if (!windows_) return close_look_ns();
-  // Of what lasts, so much more is lost at most; on processors a look takes their time.
+  // The longer the work lasts, the rarer the looks: at most this part of its time is lost. On
+  // processors a look takes their time.
   const int64_t part = settings_.is_cpu ? 8 : 32;
   return std::clamp((now - draining_since_ns_) / part, close_look_ns(), kLongestLookNs);
 }
 
-// What they had given the device before there were turns.
+// Waits for the work that was submitted before there were turns.
 int64_t TurnSchedule::DrainAll(int64_t now) {
   const bool all_ended = std::none_of(members_.begin(), members_.end(),
                                       [](const auto& one) { return one.second.says.running; });
-  // Without turns each of theirs has waited for a switch to each other.
+  // Without turns, each one's work has waited for a switch to every other.
   const int64_t limit =
       windows_ ? kFirstDrainNs : 2 * drain_ns() + static_cast<int64_t>(members_.size()) * kSoonNs;
   if (!all_ended && now - draining_since_ns_ < limit) return drain_look_ns(now);
@@ -297,7 +299,7 @@ void TurnSchedule::EndTurn(int64_t now) {
   draining_since_ns_ = now;
 }
 
-// Of windows: true while what the last holder has submitted is waited for.
+// In windows: true while the last holder's submitted work is waited for.
 bool TurnSchedule::AwaitsLast(Member* last, int64_t now) {
   if (last->says.running && now - draining_since_ns_ < drain_limit_ns_) return true;
   Charge(last, now - draining_since_ns_);

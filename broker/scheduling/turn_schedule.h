@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who of the workers of one device has the turn. A switch between two processes' contexts costs a
+// Decides which worker of a device has the turn. A switch between two processes' contexts costs a
 // GPU more than many a kernel (137 us on an H100), so light work of several goes faster in sum if
 // each has the device for a while:
 //
@@ -10,20 +10,19 @@
 //       +-- work that does not end at its turn's end: kernels of milliseconds keep the driver's own
 //           time slices. Tried again after a while, and later each time.
 //
-// In turns, the account that waits and has had least time for its share is next, and of its workers
+// In turns, the waiting account that has had least time for its share is next, and of its workers
 // the one that has had least: sixty sessions of one account have the share of one. A turn ends only
 // if another waits: when it has lasted turn_ns, or its holder has had nothing to do for grace_ns.
-// At its end the holder is told to wait; the next goes when what the holder has given the device
-// has ended.
+// Then the holder is told to wait, and the next begins once the holder's submitted work has ended.
 //
 // A worker whose commands wait for somebody else's has nothing to do: it says so itself.
 //
-// *Windows* are turns by which accounts' shares hold, for work of any length (Settings::shares). What
-// an account is charged is the time from the grant until all that was submitted in it has ended, so
-// that a long kernel is paid for, and the window goes on while its account still has had least. A
-// worker has little work ahead of the device meanwhile (TurnOrder::kPaced). Long work ends no windows:
-// it is waited for, kLongestDrainNs at most. What lasts longer goes on beside the others, and is
-// charged half of that time. An account's debt and its credit are bounded.
+// *Windows* are turns by which accounts' shares hold, for work of any length (Settings::shares). An
+// account is charged the time from the grant until all work submitted in the window has ended, so
+// that a long kernel is paid for. The window goes on while its account still has had least. A
+// worker has little work ahead of the device meanwhile (TurnOrder::kPaced). Long work does not end
+// windows: the next waits for it, kLongestDrainNs at most. Work that lasts longer goes on beside
+// the others, and is charged half of that time. An account's debt and its credit are bounded.
 //
 // Owner: TurnGiver. Thread-compatible; no clock, no I/O: times are the caller's, in nanoseconds.
 #pragma once
@@ -37,7 +36,7 @@
 
 namespace sluice::broker {
 
-// Whose time a worker's turns are.
+// The account that pays for a worker's turns.
 struct TurnPayer {
   std::string account;  // "": its own.
   uint32_t share = kDefaultShare;
@@ -55,7 +54,7 @@ class TurnSchedule {
     // The device is the processors on which this runs: no looking without sleep.
     bool is_cpu = false;
   };
-  // What one worker says, read once.
+  // One worker's words, read once.
   struct Says {
     uint32_t submitted = 0;
     bool running = false;
@@ -71,16 +70,17 @@ class TurnSchedule {
   // Before its turn, who is next is told to look without sleep.
   static constexpr int64_t kSoonNs = 200'000;
   static constexpr int64_t kLeaveNs = 20'000'000;
-  // After work that did not end with its turn.
+  // Pauses without turns, after work that did not end with its turn.
   static constexpr int64_t kFirstPauseNs = 200'000'000;
   static constexpr int64_t kLongestPauseNs = 5'000'000'000;
   static constexpr int64_t kGoodNs = 1'000'000'000;  // Turns that last so long end the doubling.
-  // Of windows: what was there before them, and what was submitted in one.
+  // Longest waits of windows: for work from before them, and for work submitted in one.
   static constexpr int64_t kFirstDrainNs = 20'000'000;
   static constexpr int64_t kLongestDrainNs = 1'000'000'000;
   static constexpr int64_t kNextDrainNs = 100'000'000;   // Of one that has lasted longer before.
   static constexpr int64_t kMostDebtNs = 1'000'000'000;  // Of an account's own time.
-  // Of one that was not idle: as much as a kernel of 20 ms puts it ahead of one with a tenth.
+  // Of an account that was not idle: as much as a kernel of 20 ms costs one that has a tenth of the
+  // usual share.
   static constexpr int64_t kMostCreditNs = 200'000'000;
   static constexpr int64_t kLatestBeginNs = 1'000'000;
 
@@ -101,7 +101,7 @@ class TurnSchedule {
   struct Had {
     uint64_t turns = 0;
     int64_t waited_ns = 0;  // For them.
-    int64_t device_ns = 0;  // What it was charged.
+    int64_t device_ns = 0;  // Charged to it.
   };
   Had HadBy(uint64_t id) const;
 

@@ -11,7 +11,7 @@
 namespace sluice::broker {
 namespace {
 
-// Whether a socket that is open can go on as `fresh` wants it.
+// True if an open socket can go on as `fresh` wants it.
 bool IsSameDoor(const ListenerConfig& open, const ListenerConfig& fresh) {
   return open.path == fresh.path && open.mode == fresh.mode && open.group == fresh.group;
 }
@@ -31,7 +31,7 @@ absl::Status Listeners::OpenOne(const ListenerConfig& listener, bool from_file) 
   absl::StatusOr<os::UniqueFd> socket = OpenSocket(listener);
   if (!socket.ok()) {
     const std::string where = listener.where.empty() ? "" : absl::StrCat(listener.where, ": ");
-    // Not found is what an operator asks for by a wrong name.
+    // To an operator, kNotFound means a wrong name of a listener.
     const bool missing = absl::IsNotFound(socket.status());
     return absl::Status(missing ? absl::StatusCode::kFailedPrecondition : socket.status().code(),
                         absl::StrCat(where, "the listener of tenant \"", listener.tenant,

@@ -4,8 +4,8 @@
 // and those that operators make and remove while the daemon runs. Each has a folder that holds its
 // socket and nothing else, and is a door of the Admission.
 //
-// What an operator made is gone with this daemon; what an operator removed, and the configuration
-// has, is back with the next reload. A socket stays until its listener is removed or the daemon
+// A listener that an operator made ends with this daemon. One of the configuration that an operator
+// removed is back with the next reload. A socket stays until its listener is removed or the daemon
 // ends; its folder stays for the next daemon, as containers have it mounted.
 //
 // Owner: the Broker. Loop thread only.
@@ -24,7 +24,7 @@
 
 namespace sluice::broker {
 
-// What operators see of one.
+// A listener as operators see it.
 struct ListenerInfo {
   ListenerConfig config;
   bool from_file = false;
@@ -38,10 +38,11 @@ class Listeners {
 
   // Opens those of the configuration; an error closes none that is open.
   absl::Status Open(const Config& config);
-  // Opens, closes and updates what has changed in the file since; what cannot be is in the log.
+  // Opens, closes and updates the listeners that have changed in the file since; logs those that
+  // cannot be.
   void Reload(const Config& config);
-  // An operator's. `config` is the daemon's, beside whose sockets it must fit. The path is in
-  // `*listener` then.
+  // Adds an operator's listener, which must fit beside the sockets of `config`, the daemon's. Fills
+  // in its path.
   absl::Status Add(const Config& config, ListenerConfig* listener);
   // With `end_sessions`, its connections are closed and their sessions end. Otherwise they go on as
   // long as their programs do, but open no new ones. Also takes away the folder.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which container a local client's process lives in, and who answers for it, as the system says. On
-// Linux a container is a user or PID namespace that is not this process's own; on Windows an
-// AppContainer. Thread-safe.
+// Finds the container of a local client's process, and the user who answers for it, as the system
+// says. On Linux a container is a user or PID namespace that is not this process's own; on Windows
+// an AppContainer. Thread-safe.
 #pragma once
 
 #include <string>
@@ -17,15 +17,15 @@ namespace sluice::broker {
 
 struct PeerContainer {
   enum class Place {
-    kHere,       // Where this process is.
+    kHere,       // In no container, or in this process's own.
     kContainer,  // In the one of `key`.
     kUnseen,     // The system does not show it; `why` says the reason.
   };
   Place place = Place::kHere;
-  // The peer's own user, or the one who owns the outermost user namespace that it lives in below
-  // this process's: whoever made the others is that user.
+  // The peer's own user; in user namespaces of its own, the owner of the outermost one below this
+  // process's, who has made the others.
   uid_t owner = static_cast<uid_t>(-1);
-  // No other container's while `held` is open; for good if `lasting`.
+  // Names this container, and no other while `held` is open; for good if `lasting`.
   std::string key;
   bool lasting = false;
   std::vector<os::UniqueFd> held;

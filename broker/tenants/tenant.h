@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a client is to the daemon. Two keys, not one:
+// A client's identity in the daemon. Two keys, not one:
 //
 //   account           what is counted and shared out: connections, sessions, resources, turns.
 //                     A named listener's tenant; else the user who answers for the client, however

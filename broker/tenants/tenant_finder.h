@@ -4,10 +4,10 @@
 // the system says of its process (peer_container.h).
 //
 // A container has no name of its own that would last: the kernel gives the numbers of a namespace
-// that has gone to the next one. So each gets a random name here, which holds as long as this has
-// its namespaces open: for as long as it has connections, and for the last used ones of each
-// account after that. Whoever comes from a container that was forgotten, or to the next daemon,
-// finds a cold cache, and never another's.
+// that has gone to the next one. So each gets a random name here, which holds while this has its
+// namespaces open: as long as it has connections. After that, those used last stay open, a few of
+// each account. A client from a forgotten container, or of the next daemon, finds a cold cache, and
+// never another's.
 //
 // Owner: the Admission. Loop thread only.
 #pragma once
@@ -30,7 +30,7 @@ class TenantFinder {
  public:
   struct Found {
     Tenant tenant;
-    uid_t owner = static_cast<uid_t>(-1);  // Who answers for it.
+    uid_t owner = static_cast<uid_t>(-1);  // The user who answers for it.
     // To be kept while anything of the client's is there.
     std::shared_ptr<const void> container;
   };
