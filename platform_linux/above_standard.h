@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors 0 to 2 are the application's, also while it has them closed: what we open there would
-// be what it writes its output to. Used inside platform_linux by what opens descriptors in a
+// Descriptors 0 to 2 are the application's, also while it has them closed: it would write its
+// output to whatever we open there. Used inside platform_linux by code that opens descriptors in a
 // stranger's process.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace sluice::os {
 
 inline constexpr int kFirstOwnFd = 3;
 
-// The same under a number that is not the application's, close-on-exec where it had to be moved.
-// Invalid, with errno, if `fd` is, or if there is no more number to be had.
+// Returns `fd`, moved to a number above 2 (close-on-exec) if it has a lower one. Invalid, with
+// errno, if `fd` is, or if there is no number left.
 UniqueFd AboveStandard(UniqueFd fd);
 
 }  // namespace sluice::os

@@ -15,12 +15,12 @@
 namespace sluice::os {
 namespace {
 
-// Their callers' limits are lower; this one is for what nobody counts, as connections beyond all
-// limits.
+// Callers' limits are lower; this one is for descriptors that nobody counts, such as refused
+// connections.
 constexpr int kMostThreads = 2048;
 
 struct Batch {
-  std::shared_ptr<void> until_closed;  // Goes last.
+  std::shared_ptr<void> until_closed;  // Dropped last.
   std::vector<UniqueFd> fds;
   bool hung_up = false;
 };
@@ -45,7 +45,7 @@ bool MayTakeLong(const UniqueFd& fd) {
 void CloseBatches() {
   Waiting& waiting = All();
   while (true) {
-    Batch next;  // Closed, then let go, without the lock.
+    Batch next;  // Closed, then dropped, without the lock.
     const std::lock_guard<std::mutex> lock(waiting.mutex);
     if (waiting.batches.empty()) {
       --waiting.threads;
@@ -56,7 +56,7 @@ void CloseBatches() {
   }
 }
 
-// False: no thread is to be had.
+// False: there is no thread to be had.
 bool StartOne() {
   Waiting& waiting = All();
   {
@@ -70,8 +70,8 @@ bool StartOne() {
   return false;
 }
 
-// A descriptor that has to wait is at its end for its peers all the same. Not listeners: others may
-// have those.
+// Ends connections for their peers at once, also while their descriptors wait to be closed. Not
+// listeners: others may have those.
 void HangUpAll(const std::vector<UniqueFd>& fds) {
   for (const UniqueFd& fd : fds) {
     int listening = 0;

@@ -79,7 +79,7 @@ std::string StateFileOf(const std::string& client_name, const std::string& suffi
 bool IsInClientsReach(const std::string& name, const std::string& client_name) {
   const std::string folder = RealFolderOf(name);
   const std::string clients = RealFolderOf(client_name);
-  // Below "/" is everything.
+  // Everything is below "/".
   if (folder == clients || (!clients.empty() && absl::StartsWith(folder, clients + "/")))
     return true;
   return HasClientsFolder(client_name) && folder == RealFolderOf(clients);

@@ -24,7 +24,7 @@ namespace {
 // Those of StopSignals.
 constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGHUP};
 
-// The exit code that stands for the child's end, if that has come.
+// The exit code that stands for the child's end, if it has ended.
 std::optional<int> ReapAll(pid_t child) {
   std::optional<int> code;
   int status = 0;
@@ -82,7 +82,7 @@ void EnsureStandardDescriptors() {
 bool ReceiveChildSignals() { return ::signal(SIGCHLD, SIG_DFL) == SIG_IGN; }
 
 void PrepareDaemonProcess() {
-  ::umask(::umask(0) & 077);  // What is the daemon's own it can open.
+  ::umask(::umask(0) & 077);  // The daemon can always open its own files.
   ::signal(SIGPIPE, SIG_IGN);
   sigset_t set;
   ::sigemptyset(&set);

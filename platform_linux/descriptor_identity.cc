@@ -21,7 +21,8 @@
 namespace sluice::os {
 namespace {
 
-// As gRPC writes it, with brackets as they are; an IPv4 peer of a socket for both is IPv4.
+// The peer's address as gRPC writes it, with plain brackets. An IPv4 peer of a socket for both
+// families is IPv4.
 std::string PeerOf(int fd) {
   sockaddr_in6 address = {};
   socklen_t length = sizeof(address);
@@ -42,7 +43,7 @@ std::string PeerOf(int fd) {
   return absl::StrCat("ipv6:[", text, "]:", ntohs(address.sin6_port));
 }
 
-// Without the zone that a link-local address may have, which is written "%25eth0" or "%eth0".
+// Removes the zone that a link-local address may have, which is written "%25eth0" or "%eth0".
 std::string Plain(std::string_view peer) {
   std::string text =
       absl::StrReplaceAll({peer.data(), peer.size()}, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});

@@ -19,7 +19,7 @@ constexpr int kPipePatienceMs = 5000;  // A regular file is always readable.
 
 }  // namespace
 
-// Not blocking: open(2) of a FIFO would wait for its first writer, for ever.
+// With O_NONBLOCK: else open(2) of a FIFO would wait for its first writer, for ever.
 absl::StatusOr<UniqueFd> OpenForReading(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file.valid()) return ErrnoStatus(errno, absl::StrCat("cannot read ", path));

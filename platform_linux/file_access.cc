@@ -28,7 +28,8 @@
 namespace sluice::os {
 namespace {
 
-// What <linux/landlock.h> of Debian 12 does not have yet, by the version that brought it.
+// Constants that <linux/landlock.h> of Debian 12 does not have yet, with landlock's version that
+// brought each.
 constexpr uint64_t kRefer = uint64_t{1} << 13;        // 2
 constexpr uint64_t kTruncate = uint64_t{1} << 14;     // 3
 constexpr uint64_t kIoctlDevice = uint64_t{1} << 15;  // 5
@@ -73,7 +74,7 @@ absl::Status Failed(const char* what) {
   return absl::InternalError(absl::StrCat(what, ": ", std::strerror(errno)));
 }
 
-// A file or folder, by whatever path it was come to.
+// Identifies a file or folder, whatever path led to it.
 using FileId = std::pair<dev_t, ino_t>;
 
 struct PathNode {
@@ -87,7 +88,7 @@ struct PathNode {
   FileId id() const { return {info.st_dev, info.st_ino}; }
 };
 
-// The way to a path, step by step, so that what lies on it can be told.
+// A path resolved step by step, with all files and folders on the way.
 struct Way {
   PathNode end = PathNode(-1);  // Invalid if it leads nowhere.
   std::vector<FileId> passed;   // All before the end, those behind links too.
@@ -97,14 +98,15 @@ constexpr int kMostLinks = 40;  // As the kernel's.
 
 PathNode RootNode() { return PathNode(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)); }
 
-// O_DIRECTORY mounts what is mounted when it is asked for, but does not open a link.
+// O_DIRECTORY triggers automounts, but does not open a link.
 PathNode NextNode(int folder, const std::string& name) {
   const int step = ::openat(folder, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (step >= 0 || (errno != ENOTDIR && errno != ELOOP)) return PathNode(step);
   return PathNode(::openat(folder, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// As the kernel's own rule for folders that are everybody's (protected_symlinks in proc(5)).
+// The kernel's own rule for links in folders in which everybody may write (protected_symlinks in
+// proc(5)).
 bool MayFollow(const PathNode& folder, const PathNode& link) {
   constexpr mode_t kEverybodys = S_ISVTX | S_IWOTH;
   return (folder.info.st_mode & kEverybodys) != kEverybodys ||
@@ -142,7 +144,7 @@ Way Walk(const std::string& path) {
   return way;
 }
 
-// By its name alone; a name with ".." may mean anything.
+// Judges by the name alone; a name with ".." may mean anything.
 bool IsBelowAnother(const std::string& path, const std::vector<std::string>& folders) {
   if (absl::StrContains(path, "..")) return false;
   return std::any_of(folders.begin(), folders.end(), [&path](absl::string_view folder) {
@@ -169,10 +171,10 @@ bool LeadsThrough(const Way& way, const std::vector<FileId>& folders) {
   });
 }
 
-// Not what lies below a folder to write in: that folder's rule holds there already, and whoever was
-// confined to it before may have put a link to elsewhere in that place. Links on the way to the
-// folder are the operator's. (One that is found here only, since its name hides that it lies below,
-// and that leads above the folder, takes the folder's own rule with it: who made it has less.)
+// Leaves out paths below a writable folder: that folder's rule holds there already, and a process
+// that was confined to it may have put a link to elsewhere there. Links on the way to the folder
+// are the operator's. (If a path's name hides that it lies below, and it leads above the folder,
+// then the folder's own rule goes, too: the process that made such a link only loses by it.)
 absl::Status Allow(int ruleset, const std::vector<Way>& ways, const std::vector<FileId>& own,
                    uint64_t rights) {
   for (const Way& way : ways) {
@@ -226,7 +228,7 @@ absl::Status ConfineFiles(const FileAccess& access) {
   absl::Status status = Allow(ruleset.get(), WalkAll(access.readable, access.writable), own, kRead);
   if (status.ok())
     status = Allow(ruleset.get(), WalkAll(access.executable, access.writable), own, kRun);
-  // It does not run files that it has written itself.
+  // A confined process does not run files that it has written itself.
   constexpr uint64_t kNotInFolders = kIoctlDevice | LANDLOCK_ACCESS_FS_EXECUTE;
   if (status.ok()) status = Allow(ruleset.get(), writable, own, all & ~kNotInFolders);
   const uint64_t device =

@@ -30,7 +30,7 @@ constexpr int kSealsAgainstWriting = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 absl::StatusOr<uint64_t> DmaBufSize(int fd) {
   const off_t end = ::lseek(fd, 0, SEEK_END);
   if (end < 0) return ErrnoStatus(errno, "lseek of a dma-buf");
-  ::lseek(fd, 0, SEEK_SET);  // A dma-buf's position means nothing, and nobody should wonder.
+  ::lseek(fd, 0, SEEK_SET);  // As it was: a dma-buf's position means nothing.
   return static_cast<uint64_t>(end);
 }
 
@@ -62,7 +62,8 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   if (::fstatfs(fd, &file_system) != 0) return ErrnoStatus(errno, "fstatfs of shared memory");
   const int mode = ::fcntl(fd, F_GETFL);
   if (mode < 0) return ErrnoStatus(errno, "fcntl of shared memory");
-  // Whoever opens it anew, as a privileged process may, must not give more than was given.
+  // A privileged process may open it anew, and must not gain rights by it that the descriptor does
+  // not have.
   if ((mode & O_PATH) != 0 || (mode & O_ACCMODE) == O_WRONLY) {
     return absl::InvalidArgumentError("the descriptor was not opened for reading");
   }
@@ -135,7 +136,7 @@ absl::Status ReadForeignMemory(int fd, uint8_t* to, uint64_t size) {
 }
 
 absl::Status WriteForeignMemory(int fd, const uint8_t* from, uint64_t size) {
-  // A write past the end would make it larger.
+  // A write past the end would enlarge the file.
   if (absl::Status there = CheckStillThere(fd, size); !there.ok()) return there;
   UniqueFd opened;
   // With O_APPEND Linux writes at the end whatever the offset is: pwrite(2), BUGS.

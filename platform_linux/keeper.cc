@@ -12,7 +12,7 @@
 
 #include "platform_linux/system_call_numbers.h"
 
-// Where the system can be called without a library, and nothing else looks at the memory.
+// Only where code can make system calls without a library, and no sanitizer looks at the memory.
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define SLUICE_KEEPER_DROPS_MEMORY 1
@@ -27,7 +27,7 @@ namespace {
 // (rseq), and the other thread-local variables of the process lie before it.
 constexpr uintptr_t kKeptBytes = 64 << 10;
 
-// No call, no errno: what libraries need is gone.
+// No function call, no errno: the memory that libraries need is gone.
 [[gnu::always_inline]] inline long SystemCall(long number, uintptr_t a, uintptr_t b = 0,
                                               uintptr_t c = 0, uintptr_t d = 0) {
 #if defined(__x86_64__)
@@ -82,7 +82,7 @@ struct Range {
     if (kept[i].begin > from) SystemCall(SYS_munmap, from, kept[i].begin - from);
     if (kept[i].end > from) from = kept[i].end;
   }
-  // How far addresses go is not told: the kernel refuses what is too much as a whole.
+  // The highest address is not known: the kernel refuses a range that goes beyond it.
   for (int bits = 56; bits >= 38; --bits) {
     const uintptr_t end = (uintptr_t{1} << bits) - plan.page_bytes;
     if (end > from && SystemCall(SYS_munmap, from, end - from) == 0) return;
@@ -125,8 +125,8 @@ void Keep(const KeeperPlan& plan_there, pid_t child) {
     DropMemory(plan, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
   }
 #endif
-  // Last, since the parent goes on when it has read to the end of the report: the keeper is then
-  // what it will be. The child's end of its socket must be the only one, too.
+  // Last, since the parent goes on when it has read the report to its end, and the keeper must be
+  // complete then. The child's end of its socket must be the only one, too.
   SystemCall(SYS_close_range, 0, ~0U);
   const auto number = static_cast<uintptr_t>(child);
   long ended = 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The keeper: a process between a stranger's and one that we have started for it. A child that has
-// run exec sends its parent SIGCHLD and is found by wait(-1); so does one that a process 1 or a
-// subreaper inherits. The keeper never runs exec, was cloned without a signal, and is found only by
-// who asks for such children (__WCLONE, __WALL): it is the parent of ours, and the stranger's
-// child. It ends when ours has ended. Used inside platform_linux.
+// run exec sends its parent SIGCHLD, and wait(-1) finds it; the same holds for one that a process 1
+// or a subreaper inherits. The keeper is the stranger's child and our process's parent. It never
+// runs exec and was cloned without a signal, so that wait() finds it only with __WCLONE or __WALL.
+// It ends when our process has ended. Used inside platform_linux.
 //
-// It is a copy of the stranger's process, of which it keeps no descriptor and no memory but the few
-// pages that it runs on; else what the stranger then writes to would be there twice.
+// It is a copy of the stranger's process, and keeps no descriptor and no memory of it but the few
+// pages that it runs on. Otherwise every page that the stranger then writes would exist twice.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 
 namespace sluice::os {
 
-// What the keeper needs to know, found before the fork.
+// Addresses that the keeper needs, found before the fork.
 struct KeeperPlan {
   uintptr_t code_begin = 0;  // The library or program that Keep is in.
   uintptr_t code_end = 0;

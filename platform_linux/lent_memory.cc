@@ -33,7 +33,7 @@ absl::StatusOr<UniqueFd> Duplicate(int fd) {
 
 bool IsReadOnly(int fd) { return (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY; }
 
-// Through the magic link, which leads to the file itself: nothing of a path is followed.
+// Opens /proc's magic link, which leads to the file itself, without a path.
 absl::StatusOr<UniqueFd> ReopenReadOnly(int fd) {
   UniqueFd reopened = AboveStandard(
       UniqueFd(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_CLOEXEC)));
@@ -48,13 +48,13 @@ bool MayOpenForWriting(int fd, uid_t user) {
   return user == 0 || user == info.st_uid || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
-// True if it can be a memfd or a dma-buf at all, asked of the kernel alone: fstat and fstatfs ask
-// the file system, which may be a stranger's, who need not answer.
+// OK if it can be a memfd or a dma-buf. Asks the kernel alone: fstat and fstatfs ask the file
+// system, which may be a stranger's and never answer.
 absl::Status CheckIsMemory(int fd) {
-  if (::fcntl(fd, F_GET_SEALS) >= 0) return absl::OkStatus();  // Of memory's file systems alone.
+  if (::fcntl(fd, F_GET_SEALS) >= 0) return absl::OkStatus();  // Only files in memory have seals.
   ASSIGN_OR_RETURN(const UniqueFd told, OpenForReading(absl::StrCat("/proc/self/fdinfo/", fd)));
   ASSIGN_OR_RETURN(const std::string info, ReadToEnd(told.get(), kMostInfoBytes));
-  if (absl::StrContains(info, "\nexp_name:")) return absl::OkStatus();  // Of dma-bufs alone.
+  if (absl::StrContains(info, "\nexp_name:")) return absl::OkStatus();  // Only dma-bufs have it.
   return absl::InvalidArgumentError("the descriptor is neither a memfd nor a dma-buf");
 }
 
@@ -100,7 +100,7 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
 
 void TakeOverLentMemory(int fd, bool final_seals) {
   if (IsReadOnly(fd)) return;
-  // Only root may take what another user has made; for a user's own daemon the two are one.
+  // Only root may take over another user's file; a user's own daemon has the user's own files.
   [[maybe_unused]] const int owned = ::fchown(fd, ::geteuid(), static_cast<gid_t>(-1));
   [[maybe_unused]] const int closed = ::fchmod(fd, 0600);
   if (final_seals) ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);

@@ -14,7 +14,7 @@
 namespace sluice::os {
 namespace {
 
-// errno of the attempt; 0 if it went well. Nothing listens afterwards.
+// Returns the errno of the attempt; 0 if it succeeded. Nothing listens afterwards.
 int TryBind(const addrinfo& address) {
   const UniqueFd socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return errno;

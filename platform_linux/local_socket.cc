@@ -35,7 +35,7 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// That any message can bring (SCM_MAX_FD of the kernel).
+// The most that any message can bring (the kernel's SCM_MAX_FD).
 constexpr size_t kMostDescriptors = 253;
 
 // Takes ownership of every descriptor in the control data, whatever else it holds.
@@ -58,7 +58,7 @@ int64_t NowMs() {
   return static_cast<int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// OK once `events` are there, or the socket is at its end.
+// OK once one of `events` has come, or the socket is at its end.
 absl::Status WaitFor(int socket, short events, int timeout_ms) {
   const int64_t deadline_ms = timeout_ms < 0 ? 0 : NowMs() + timeout_ms;
   while (true) {
@@ -75,7 +75,7 @@ absl::Status WaitFor(int socket, short events, int timeout_ms) {
 
 absl::StatusOr<size_t> NothingReceived(int error_number) {
   if (error_number == EAGAIN) return absl::UnavailableError("receive would block");
-  if (error_number == ECONNRESET) return size_t{0};  // It died with our bytes unread.
+  if (error_number == ECONNRESET) return size_t{0};  // The peer ended with our bytes unread.
   return ErrnoStatus(error_number, "receiving a message");
 }
 
@@ -120,10 +120,11 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
     bool descriptors = false;
     char byte;
     ssize_t peeked = PeekFor(socket, &byte, sizeof(byte), 0, &descriptors);
-    // It died with our bytes unread, which is said once; what it sent before is there.
+    // The peer ended with our bytes unread, which the system reports once; its messages are still
+    // there.
     if (peeked < 0 && errno == ECONNRESET)
       peeked = PeekFor(socket, &byte, sizeof(byte), 0, &descriptors);
-    // Nothing is received that was not looked at: what comes now may bring some.
+    // Receives nothing that was not looked at: a message that comes now may bring descriptors.
     if (peeked < 0) return NothingReceived(errno);
     if (descriptors)
       return absl::InvalidArgumentError("message carries descriptors, none are taken");
@@ -140,7 +141,7 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
     received = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received < 0) return NothingReceived(errno);
-  // The caller's from here, whatever is refused below.
+  // From here they are the caller's, whatever is refused below.
   std::vector<UniqueFd> none;
   std::vector<UniqueFd>& received_fds = fds != nullptr ? *fds : none;
   CollectDescriptors(&message, &received_fds);
@@ -148,7 +149,7 @@ absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
     fd = AboveStandard(std::move(fd));
     if (!fd.valid()) return ErrnoStatus(errno, "receiving a descriptor (is `ulimit -n` too low?)");
   }
-  // There was room for all: the kernel could give this process no more.
+  // There was room for all: the kernel had no more descriptors for this process.
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
         "this process has no descriptors left for those that a message brought: raise the limit on "
@@ -232,7 +233,7 @@ absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int b
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return ErrnoStatus(errno, absl::StrCat("creating socket ", path));
   }
-  // Before listen(), so that nobody connects under the umask's mode. Nobody can: not listening yet.
+  // Before listen(): until then nobody can connect, so that the umask's mode lets nobody in.
   if (::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), backlog) != 0) {
     const absl::Status failed = ErrnoStatus(errno, absl::StrCat("listening on ", path));
     ::unlink(path.c_str());
@@ -283,7 +284,7 @@ const char kLocalScheme[] = "unix:";
 
 absl::Status CheckLocalName(const std::string& name) {
   constexpr size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
-  // Other places are made of the name: ".." would lead them elsewhere.
+  // Other places' names are made of this one: ".." would lead them elsewhere.
   const bool file = !name.ends_with('/') && !name.ends_with("/.") &&
                     (name + "/").find("/../") == std::string::npos;
   if (name.starts_with('/') && name.size() <= kMaxPath && file) return absl::OkStatus();

@@ -27,7 +27,7 @@ const char* WhyNotFromNative() { return "is no open descriptor"; }
 
 void CloseNative(NativeHandle handle) { const UniqueFd closed(handle); }
 
-// Mappings begin at a page; so does what UnmapNative takes away.
+// Mappings begin at a page; UnmapNative rounds the address down in the same way.
 absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t size_bytes,
                                 bool writable) {
   const uint64_t before = offset % PageBytes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of descriptors a local socket takes from its peer.
+// Descriptors that a local socket's peer may send, or has sent.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,15 +14,15 @@
 
 namespace sluice::os {
 
-// False: nobody can send descriptors to it. True too for what is no local socket.
+// False: nobody can send descriptors to it. True also for anything but a local socket.
 inline bool TakesDescriptors(int fd) {
   int takes = 1;
   socklen_t size = sizeof(takes);
   return ::getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &takes, &size) != 0 || takes != 0;
 }
 
-// How many bytes a recv of `size` would give, and whether descriptors come with them. Looks only:
-// what the kernel drops when a message is taken without them, the calling thread closes.
+// Returns how many bytes a recv of `size` would give, and whether descriptors come with them, but
+// takes nothing. A recv without room for descriptors would make the calling thread close them.
 inline ssize_t PeekFor(int socket, void* buffer, size_t size, int flags, bool* descriptors) {
   iovec part = {buffer, size};
   msghdr message = {};

@@ -41,10 +41,11 @@ absl::StatusOr<PeerIdentity> GetPeerIdentity(int socket) {
   identity.uid = credentials.uid;
   identity.gid = credentials.gid;
   identity.pid = credentials.pid;
-  // 0: of another pid namespace; to getsid, this process.
+  // 0 means a process of another pid namespace; getsid would take it for this process.
   if (credentials.pid > 0) {
     identity.session_leader = ::getsid(credentials.pid);
-    // A fork of it may have the socket still: nobody can say any more whose.
+    // The process is gone. A fork of it may still have the socket, and nobody can say whose that
+    // is.
     if (identity.session_leader < 0 && errno == ESRCH)
       return absl::UnavailableError("the process that connected has ended");
   }

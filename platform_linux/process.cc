@@ -38,15 +38,14 @@ namespace {
 
 // Above every number a child asks for, so that moving descriptors never overwrites one.
 constexpr int kFirstScratchFd = 64;
-// A child that could not become what was asked is killed.
+// How long to wait for the end of a child that failed and was killed.
 constexpr int kFailedChildMs = 1'000;
-// From its change of user to its exec, a child can be stopped and slowed by whoever has that user
-// already, and its parent may be what everybody waits for.
+// From its change of user to its exec, other processes of that user can stop and slow a child,
+// while everybody may be waiting for its parent.
 constexpr int kExecMs = 500;
 constexpr int kStoppedLookMs = 5;
 
-// The child's report to the parent: it cannot become what was asked; or, without an error, it is
-// about to become another user.
+// The child's report to the parent: an error; or, without one, that it is about to change its user.
 struct SpawnFailure {
   int error_number;
   char what[60];
@@ -81,7 +80,7 @@ void ResetSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// As dup2, and inherited also where dup2 would do nothing.
+// As dup2, and clears close-on-exec also if `fd` is `target`, where dup2 would do nothing.
 int Place(int fd, int target) {
   return fd == target ? ::fcntl(fd, F_SETFD, 0) : ::dup2(fd, target);
 }
@@ -154,8 +153,8 @@ bool AwaitExec(int report_fd, int pidfd) {
   return false;
 }
 
-// Reads the child's report: nothing comes if exec has closed the pipe. One that is held up as
-// another user is taken for started: if it fails after all, it ends, as a program may.
+// Reads the child's report: nothing comes if exec has closed the pipe. A child that is held up
+// after its change of user counts as started. If it fails after all, it ends, as any program may.
 absl::Status ReadReport(int fd, const std::string& path, int pidfd) {
   while (true) {
     SpawnFailure failure;
@@ -173,15 +172,15 @@ absl::Status ReadReport(int fd, const std::string& path, int pidfd) {
   }
 }
 
-// fork with a pidfd, by the system call itself: glibc's fork runs handlers (gRPC registers some)
-// that belong to processes which go on after fork.
+// fork with a pidfd, by the system call itself: glibc's fork runs handlers (gRPC registers some),
+// which are meant for children that do not exec.
 pid_t ForkWithPidfd(int* pidfd) {
   return static_cast<pid_t>(::syscall(SYS_clone, static_cast<unsigned long>(CLONE_PIDFD | SIGCHLD),
                                       0UL, pidfd, 0UL, 0UL));
 }
 
-// The same, into a control group. clone3 alone can; where something forbids it (a container's filter
-// says that there is no such call), the child goes there itself, before it is anything else.
+// The same, into a control group, for which clone3 is needed. Where that is forbidden (a
+// container's filter says that there is no such call), the child moves itself there first of all.
 pid_t ForkIntoGroup(int group, int* pidfd) {
   clone_args arguments = {};
   arguments.flags = CLONE_PIDFD | CLONE_INTO_CGROUP;
@@ -191,8 +190,8 @@ pid_t ForkIntoGroup(int group, int* pidfd) {
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof(arguments)));
 }
 
-// In place of a child's input and output if it has none. A sandbox may have no /dev: there it is
-// empty memory that nobody can write to, whose writers get EPERM and no signal.
+// Stands in for a child's missing input and output. A sandbox may have no /dev: there it is empty
+// memory that is sealed against writing, so that writers get EPERM and no signal.
 UniqueFd OpenNothing() {
   UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (null.valid()) return AboveStandard(std::move(null));
@@ -204,7 +203,7 @@ UniqueFd OpenNothing() {
   return AboveStandard(std::move(empty));
 }
 
-// Clones as `clone` says: a process that runs the plan, and the caller, which gets its number.
+// Calls `clone`. The child runs the plan; the caller gets the child's number.
 template <typename Clone>
 absl::StatusOr<pid_t> RunPlan(const SpawnOptions& options, UniqueFd* report_read, Clone&& clone) {
   SLUICE_CHECK(options.descriptors.size() <= 32);
@@ -315,7 +314,8 @@ absl::Status ChildProcess::Signal(int signal_number) const {
 void ChildProcess::KillGroup() const {
   if (!valid()) return;
   Signal(SIGKILL).IgnoreError();
-  // Safe by number: an unreaped child's pid, which names its group, is not given to anyone else.
+  // Safe by number: the pid of an unreaped child, which is its group's number too, is not used
+  // again.
   ::kill(-pid_, SIGKILL);
 }
 
@@ -389,7 +389,7 @@ std::vector<std::string> OwnEnvironment() {
   return environment;
 }
 
-// By the file that drivers read, which a container may have for itself; else as the kernel says.
+// From the file that drivers read, of which a container may have its own; else from the kernel.
 uint64_t MachineMemoryBytes() {
   std::string name;
   uint64_t kibibytes = 0;
@@ -399,7 +399,8 @@ uint64_t MachineMemoryBytes() {
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// Root of a user namespace that an ordinary user has made has nobody to become: user_namespaces(7).
+// Root in a user namespace that an ordinary user has made has no other user to become:
+// user_namespaces(7).
 bool IsPrivileged() {
   if (::geteuid() != 0) return false;
   std::string groups;

@@ -30,7 +30,7 @@ SandboxFailure BecomeUser(const UserIdentity& user) {
 
 #if defined(__x86_64__)
 constexpr uint32_t kOwnCalls = AUDIT_ARCH_X86_64;
-constexpr uint32_t kFirstForeignCall = 0x40000000;  // x32's.
+constexpr uint32_t kFirstForeignCall = 0x40000000;  // Numbers of x32.
 #elif defined(__aarch64__)
 constexpr uint32_t kOwnCalls = AUDIT_ARCH_AARCH64;
 constexpr uint32_t kFirstForeignCall = ~0U;
@@ -38,13 +38,12 @@ constexpr uint32_t kFirstForeignCall = ~0U;
 #error "which system calls does this processor have?"
 #endif
 
-constexpr uint32_t kClone3 = 435;  // Everywhere.
+constexpr uint32_t kClone3 = 435;  // On every architecture.
 
-// Inherited, and never lifted. What is not of this program's kind of system calls (32-bit programs)
-// would have other numbers for the same, so it has none at all. Nor are there children for its
-// parent (CLONE_PARENT), which would not know of them: they would stay zombies. clone3's flags are
-// in memory, which is no filter's to read: libraries take its absence for an older kernel, and use
-// clone.
+// The filter is inherited, and cannot be removed. System calls of 32-bit programs have other
+// numbers, so all of them are refused. So are children for its parent (CLONE_PARENT), which would
+// not know of them: they would stay zombies. A filter cannot read clone3's flags, which are in
+// memory: clone3 is reported as missing, and libraries use clone instead.
 SandboxFailure StayInSession() {
   constexpr uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
   constexpr uint32_t kUnknown = SECCOMP_RET_ERRNO | ENOSYS;
@@ -81,9 +80,8 @@ SandboxFailure ApplySandbox(const SandboxOptions& options) {
     const rlimit data = {options.data_bytes, options.data_bytes};
     if (::setrlimit(RLIMIT_DATA, &data) != 0) return {"setrlimit(RLIMIT_DATA)", errno};
   }
-  // So that a session that gave way to others (daemon/worker/queues/queue_hints.h) may come back to
-  // nice 0, and no further. A broker without the right to allow it does not: the hint is without
-  // effect then.
+  // Lets a session that gave way to others (daemon/worker/queues/queue_hints.h) come back to nice
+  // 0, and no further. A broker may lack the right to allow it: then the hint has no effect.
   const rlimit nice_zero = {20, 20};
   static_cast<void>(::setrlimit(RLIMIT_NICE, &nice_zero));
   if (options.user.has_value()) {

@@ -29,7 +29,8 @@ std::string PathOf(int socket) {
       address.sun_family != AF_UNIX || size <= offsetof(sockaddr_un, sun_path)) {
     return "";
   }
-  // An abstract one begins with a 0, and the kernel ends a path with one only if there is room.
+  // An abstract path begins with a 0 byte, and the kernel ends a path with one only if there is
+  // room.
   const size_t room = std::min<size_t>(size, sizeof(address)) - offsetof(sockaddr_un, sun_path);
   return std::string(address.sun_path, ::strnlen(address.sun_path, room));
 }
@@ -49,7 +50,8 @@ const char* ServiceControlHelp() {
          "anew.\n";
 }
 
-// Another program's variable, of a stderr that was redirected since, names another file.
+// The variable may be inherited from a program with another stderr: it names the file that it is
+// about.
 bool StderrIsJournal() {
   const char* journal = std::getenv("JOURNAL_STREAM");
   struct stat file = {};

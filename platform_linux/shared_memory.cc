@@ -170,7 +170,8 @@ absl::StatusOr<OwnersMemory> CreateOwnersMemory(const char* name, size_t size_by
   if (!fd.ok()) return fd.status();
   absl::StatusOr<SharedMapping> mapping = SharedMapping::Map(fd->get(), size_bytes, true);
   if (!mapping.ok()) return mapping.status();
-  // The mapping above stays writable; no descriptor of the memory is, opened anew or not.
+  // The mapping above stays writable. No descriptor of the memory can make another one, opened anew
+  // or not.
   if (::fcntl(fd->get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) {
     if (errno == EINVAL) return absl::UnimplementedError("Linux before 5.1 has no such memory");
     return ErrnoStatus(errno, "sealing shared memory");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System calls that the kernel has and the C library of Debian 11, on which the portable client is
-// built, does not name.
+// System calls for which the C library of Debian 11, on which the portable client is built, has no
+// names.
 #pragma once
 
 #include <sys/syscall.h>

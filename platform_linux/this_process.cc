@@ -95,7 +95,7 @@ std::vector<std::string> LoadedLibraryFiles() {
   return files;
 }
 
-// The program itself is in the first one alone: the first of the files, without a name.
+// Only the first namespace has the program itself: the first of its files, without a name.
 bool InOtherNamespace() {
   const std::vector<std::string> files = LoadedLibraryFiles();
   return !files.empty() && !files.front().empty();

@@ -22,7 +22,7 @@ namespace sluice::allocator {
 namespace {
 
 constexpr char kMemoryName[] = "sluice-resource";
-// Of the kernel's own memory, cached; "linux,cma" and vendors' heaps are small and special.
+// Cached memory of the kernel's; "linux,cma" and vendors' heaps are small and special.
 constexpr char kSystemHeap[] = "/dev/dma_heap/system";
 constexpr char kUdmabuf[] = "/dev/udmabuf";
 

@@ -21,15 +21,15 @@
 namespace sluice::broker {
 namespace {
 
-// Drivers keep a program in a folder so deep; what lies higher is a unit of its own.
+// Drivers keep a program in a folder of this depth; a file above it is a unit of its own.
 constexpr size_t kUnitDepth = 4;
-// Deeper folders are brought up to the top: a path has an end, and so have descriptors.
+// Deeper folders are moved up to the top: paths and descriptors have limits.
 constexpr size_t kMostDepth = 48;
 constexpr char kBroughtUp[] = ".deep-";
 constexpr int kMostBroughtUp = 1000;
 constexpr size_t kMostNames = 65536;  // Of a folder at once.
 
-// The calling thread's rights to files, and no others', are the owner's as long as this lives.
+// Gives the calling thread alone the owner's rights to files as long as this lives.
 class AsOwner {
  public:
   AsOwner(uid_t uid, gid_t gid)
@@ -60,7 +60,7 @@ os::UniqueFd OpenFolder(int at, const char* name) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
   os::UniqueFd fd(::openat(at, name, kFlags));
   if (fd.valid() || errno != EACCES) return fd;
-  // Its owner may have taken his own right to look.
+  // The owner may have removed its own right to read.
   struct stat info;
   if (::fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
     ::fchmodat(at, name, 0700, 0);
@@ -104,7 +104,7 @@ class Look {
 
   void At(int folder, const std::string& path, size_t depth) {
     for (const std::string& name : NamesIn(folder)) {
-      if (files_ > most_files_) return;  // What it has beyond that is not looked at.
+      if (files_ > most_files_) return;  // The rest is not looked at.
       struct stat info;
       if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
       ++files_;
@@ -162,7 +162,8 @@ class Remover {
     RemoveAt(at, path.substr(begin), 0);
   }
 
-  // All of it, however deep and however much: a round brings up what is deeper than it goes.
+  // Removes all, however deep and however much: each round moves up folders that are too deep for
+  // it.
   bool RemoveAll() {
     for (uint64_t before = 0;; before = changes_) {
       Empty(top_, 0);
@@ -244,7 +245,7 @@ CacheUse BoundCache(const std::string& folder, uint64_t most_bytes, uint64_t mos
   if (use.bytes <= most_bytes && use.files <= most_files) return use;
   const uint64_t before = use.bytes;
   if (use.files > most_files) {
-    // Nobody compiles so much: whatever it is, it goes.
+    // No compiler writes so much: all of it is removed.
     use.done = Remover(top.get()).RemoveAll();
     use.bytes = use.files = 0;
   } else {

@@ -27,7 +27,7 @@ std::string FixedKeyReason(const std::string&) { return ""; }
 
 bool IsSameVariable(const std::string& a, const std::string& b) { return a == b; }
 
-// A group may have been given it: Debian's ssl-cert, say.
+// Ignores the group, to which the file may have been given: Debian's ssl-cert, say.
 std::string OtherReaders(const std::string& path) {
   return OthersWhoMay(path, S_IROTH, "read", 'r');
 }

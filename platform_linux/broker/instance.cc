@@ -46,7 +46,7 @@ std::string ParentFolder(const std::string& path) { return path.substr(0, path.r
 absl::Status MakeFolder(const std::string& folder) {
   const mode_t mode = ::geteuid() == 0 ? 0755 : 0700;
   if (::mkdir(folder.c_str(), mode) == 0) {
-    // Whatever the umask is: who may connect is said by the socket's own mode.
+    // Whatever the umask is: the socket's own mode says who may connect.
     if (::chmod(folder.c_str(), mode) == 0) return absl::OkStatus();
   } else if (errno == EEXIST) {
     return absl::OkStatus();
@@ -54,7 +54,7 @@ absl::Status MakeFolder(const std::string& folder) {
   return absl::ErrnoToStatus(errno, absl::StrCat("creating directory ", folder));
 }
 
-// A folder whose name is made of another's: somebody else may have been there first (/tmp).
+// A folder whose name follows from another's: somebody else may have made it first (/tmp).
 absl::Status MakeOwnFolder(const std::string& folder, const char* what, const char* otherwise) {
   if (absl::Status made = MakeFolder(folder); !made.ok()) {
     return absl::Status(
@@ -84,7 +84,7 @@ absl::Status CheckFoldersAbove(const std::string& path) {
     struct stat link;
     struct stat info;
     if (::lstat(folder.c_str(), &link) != 0 || ::stat(folder.c_str(), &info) != 0) {
-      if (errno == ENOENT) continue;  // Which creating it will say.
+      if (errno == ENOENT) continue;  // Creating it will report that.
       return absl::ErrnoToStatus(errno, absl::StrCat("looking at ", folder));
     }
     const auto trusted = [](uid_t uid) { return uid == 0 || uid == ::geteuid(); };
@@ -100,7 +100,7 @@ absl::Status CheckFoldersAbove(const std::string& path) {
   return absl::OkStatus();
 }
 
-// What else is in it than the socket, in words that follow the folder; "" if nothing is.
+// Another entry than the socket in the folder, in words that follow its name; "" if there is none.
 std::string OtherEntry(const std::string& folder, const std::string& socket) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -149,7 +149,7 @@ InstanceLock::~InstanceLock() {
 absl::Status MakeParentDirectory(const std::string& path) {
   const std::string parent = ParentFolder(path);
   if (parent.empty()) return absl::OkStatus();
-  // Of X/clients, X as well; no more: what else is missing may be a mistake in the name.
+  // For X/clients, X as well, but no folder above: if that is missing, the name may be a mistake.
   if (absl::EndsWith(parent, "/clients") && parent.rfind('/') != 0) {
     if (absl::Status made = MakeFolder(ParentFolder(parent)); !made.ok()) return made;
   }
@@ -190,14 +190,14 @@ absl::Status MakeDaemonFolders(const Config& config) {
 bool LinkOldPlaces(const Config& config) {
   const std::string link = OldClientNameOf(config.socket);
   if (link.empty() || config.socket != DefaultLocalName() || !OldPlacesServed()) return false;
-  // Of a daemon before this one that was killed; one that is served stays.
+  // It may be of an earlier daemon that was killed; a socket at which one answers stays.
   const std::string admin = OldAdminNameOf(config.socket);
   if (config.admin_socket != admin) RemoveDeadSocket(admin);
   RemoveDeadSocket(link);
   const std::string target = config.socket.substr(ParentFolder(link).size() + 1);
   if (::symlink(target.c_str(), link.c_str()) == 0) return true;
   char there[sizeof(sockaddr_un::sun_path)] = {};
-  // It stays when this daemon goes, as whoever made it (tmpfiles) means it to.
+  // A link that somebody else made (tmpfiles) stays when this daemon ends.
   if (errno == EEXIST && ::readlink(link.c_str(), there, sizeof(there) - 1) > 0 && there == target)
     return false;
   Log(LogLevel::kWarning, "broker",
@@ -219,7 +219,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
         absl::StrCat(path, " exists and is no socket; remove it, or choose another path"));
   }
   absl::Status connected = os::ConnectLocal(path, kConnectTestMs).status();
-  // A listener of another kind of socket lives, too.
+  // A listener of another kind of socket is alive, too.
   if (connected.ok() || absl::IsDeadlineExceeded(connected) || absl::IsInvalidArgument(connected)) {
     return absl::AlreadyExistsError(
         absl::StrCat("another process serves ", path, "; stop it first, or choose another path"));
@@ -235,7 +235,8 @@ void RemoveSocketFile(const std::string& path) { ::unlink(path.c_str()); }
 
 absl::StatusOr<os::UniqueFd> OpenListener(const ListenerPlace& place) {
   if (absl::Status removed = RemoveStaleSocket(place.path); !removed.ok()) return removed;
-  // Closed to all until the group is right: between the two steps the wrong group could connect.
+  // The owner's alone until the group is right: between the two steps the wrong group could
+  // connect.
   const mode_t first_mode = place.group.empty() ? place.mode : 0600;
   absl::StatusOr<os::UniqueFd> listener = os::ListenLocal(place.path, first_mode, kBacklog);
   if (!listener.ok() || place.group.empty()) return listener;

@@ -26,7 +26,7 @@ namespace {
 // The kernel nests no deeper.
 constexpr int kDeepest = 32;
 
-// Of a namespace, while a descriptor of it is open.
+// Identifies a namespace while a descriptor of it is open.
 using NamespaceId = std::pair<uint64_t, uint64_t>;
 
 std::optional<NamespaceId> IdOf(int fd) {
@@ -51,8 +51,8 @@ const OwnNamespaces& Own() {
   return own;
 }
 
-// Which user the kernel names in place of one that has no number in this user namespace; nothing in
-// one where all have theirs.
+// The user that the kernel names in place of one without a number in this user namespace; nothing
+// if every user has one there.
 std::optional<uid_t> FindOverflowUid() {
   std::ifstream map("/proc/self/uid_map");
   uint64_t first = 0;
@@ -73,8 +73,8 @@ absl::Status CheckHasNumber(uid_t uid) {
       "users: map it there, or run the daemon outside of that namespace");
 }
 
-// Who owns the outermost user namespace below this process's that `user_namespace` is or lies in;
-// nothing if it does not lie below.
+// The owner of the outermost user namespace below this process's that `user_namespace` is or lies
+// in; nothing if it does not lie below.
 std::optional<uid_t> OwnerOfOutermost(int user_namespace) {
   os::UniqueFd current(::fcntl(user_namespace, F_DUPFD_CLOEXEC, 3));
   for (int depth = 0; current.valid() && depth <= kDeepest; ++depth) {
@@ -138,14 +138,14 @@ Opened OpenNamespaces(int process) {
 absl::StatusOr<PeerContainer> FindPeerContainer(const os::PeerIdentity& peer) {
   if (absl::Status numbered = CheckHasNumber(peer.uid); !numbered.ok()) return numbered;
   if (peer.pid <= 0) return Unseen(peer, "its process is not in this PID namespace");
-  // What is looked up below this is of this process, also when another gets its number.
+  // Paths below this descriptor belong to this process, also when another one gets its number.
   const os::UniqueFd process(
       ::open(absl::StrCat("/proc/", peer.pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!process.valid() && errno == ENOENT) return Gone();
   if (!process.valid()) return Unseen(peer, std::strerror(errno));
   Opened opened = OpenNamespaces(process.get());
-  // That it was the one which connected: it has its number still. Before Linux 6.5 nobody can say
-  // so of a number; that it has the user is all.
+  // If it still has its number, it is the process that connected. Before Linux 6.5 the number
+  // cannot prove that; the user alone is checked.
   os::UniqueFd late;
   if (!peer.pidfd.valid()) {
     late.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));

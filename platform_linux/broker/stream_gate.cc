@@ -18,22 +18,22 @@
 namespace sluice::broker {
 namespace {
 
-// gRPC's own clients acknowledge before they have begun more than a few; its limit holds from then
-// on.
+// gRPC's own clients acknowledge before they have begun more than a few calls; from then on gRPC's
+// limit holds.
 constexpr int kMostEarlyCalls = 512;
 constexpr size_t kMostBlockBytes = 64 * 1024;  // gRPC takes 8 KiB of headers.
-// Of one connection: at once, on average, and how many it has again before it goes on.
+// Resets of one connection: at once, on average, and how many it must have again before it goes on.
 constexpr double kMostResets = 256;
 constexpr double kResetsPerMs = 1;
 constexpr double kResetsToGoOn = 32;
-// Of each connection, whatever others do; those beyond are taken from what all connections share.
-// For gRPC works off those of a thousand connections no faster than those of one.
+// Each connection has these, whatever others do; more come out of a budget that all connections
+// share. For gRPC cleans up after a thousand connections no faster than after one.
 constexpr double kMostOwnResets = 32;
 constexpr double kOwnResetsPerMs = 0.02;
 constexpr double kMostSharedResets = 1024;
 constexpr double kSharedResetsPerMs = 1;
 constexpr int kRoundsPerTurn = 8;  // Of 4 KiB; then the others.
-constexpr int kLastTurns = 64;     // Of who has left: more than a socket holds.
+constexpr int kLastTurns = 64;     // After an end has closed: more than a socket holds.
 
 constexpr uint32_t kReadable = EPOLLIN;
 constexpr uint32_t kWritable = EPOLLOUT;
@@ -127,7 +127,7 @@ void StreamGate::TakeNew() {
   }
 }
 
-// Of a client that brings descriptors, which nobody asked for, as at its end.
+// A client that sends descriptors, which nobody asked for, counts as at its end.
 ssize_t StreamGate::Receive(Way* way) {
   size_t size = way->bytes.size();
   if (way->may_bring_descriptors) {
@@ -141,7 +141,7 @@ ssize_t StreamGate::Receive(Way* way) {
   return ::recv(way->from, way->bytes.data(), size, MSG_DONTWAIT);
 }
 
-// Bytes that were read are passed on before more are read: at an end of file nothing is left.
+// Passes bytes on before it reads more: at an end of file nothing is left.
 bool StreamGate::Pass(Stream* stream, Way* way) {
   for (int round = 0; round < kRoundsPerTurn; ++round) {
     if (way->empty()) {
@@ -207,8 +207,8 @@ void StreamGate::Serve(Stream* stream) {
   Await(stream);
 }
 
-// An end has left. Bytes under way are passed on as far as the other takes them now: this event
-// comes again and again, and a peer that does not read must not keep us at it.
+// After one end has closed: passes bytes on as far as the other end takes them now. The event
+// repeats, and a peer that does not read must not keep this thread busy.
 void StreamGate::PassLast(Stream* stream) {
   for (Way* const way : {&stream->up, &stream->down}) {
     for (int turn = 0; turn < kLastTurns; ++turn) {

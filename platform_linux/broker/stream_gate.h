@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between a client's stream and gRPC: passes the bytes of both ways on, and makes a client wait
-// that gives up calls (RST_STREAM) faster than they can be worked off. gRPC bounds neither their
-// number nor their rate: a stream that was reset counts no more as one, its call is never seen by
-// our code, and as long as more keep coming gRPC writes nothing on that connection and frees
-// nothing of it (some 20 KiB each), keeps a thread for it, and in the end says GOAWAY to others.
-// Few are each stream's own, more are shared by all: many streams bring no more than one. It also
-// ends a client for which gRPC's other limits do not hold: one that begins calls without end and
-// never acknowledges our settings (only then gRPC counts streams), or headers without an end.
+// Between a client's stream and gRPC: passes the bytes on both ways, and delays a client that
+// resets calls (RST_STREAM) faster than gRPC can clean them up. gRPC bounds neither their number
+// nor their rate. A reset stream no longer counts, and our code never sees its call. While more
+// keep coming, gRPC writes nothing on that connection, frees nothing of it (some 20 KiB each),
+// keeps a thread for it, and in the end says GOAWAY to others. Each stream may have a few resets of
+// its own; more are shared by all, so that many streams bring no more than one. The gate also ends
+// a client that escapes gRPC's other limits: one that begins calls without end and never
+// acknowledges our settings (gRPC counts streams only after that), or one whose headers never end.
 //
 // Owner: the ResourceListener. One thread of its own. Thread-safe. Only the headers of clients'
 // frames are looked at; gRPC checks the rest.
@@ -36,12 +36,12 @@ namespace sluice::broker {
 // Reads the headers of a client's frames. Thread-compatible.
 class FrameMeter {
  public:
-  // Looks at these bytes, which follow those of the last call: how many calls they give up
-  // (RST_STREAM frames that begin in them).
+  // Looks at these bytes, which follow those of the last call. Returns the number of RST_STREAM
+  // frames that begin in them.
   int Count(const char* bytes, size_t size);
 
-  // True from the frame on that no client of gRPC's sends: calls beyond all that may be before our
-  // settings are acknowledged, or a block of headers that has grown too large.
+  // True after a frame that no client of gRPC's sends: too many calls before our settings are
+  // acknowledged, or a block of headers that has grown too large.
   bool broken() const { return broken_; }
 
  private:
@@ -81,10 +81,10 @@ class StreamGate {
     Way down;
     FrameMeter meter;
     double resets_left = 0;
-    double own_left = 0;         // Of them, those that are nobody else's.
+    double own_left = 0;         // Of them, those of this stream alone.
     int64_t earned_ms = 0;       // When both were last right.
-    int64_t waits_until_ms = 0;  // 0: it need not.
-    uint32_t client_events = 0;  // That are waited for.
+    int64_t waits_until_ms = 0;  // 0: it is not delayed.
+    uint32_t client_events = 0;  // Awaited by epoll.
     uint32_t server_events = 0;
     std::list<std::unique_ptr<Stream>>::iterator place;
   };
@@ -105,9 +105,9 @@ class StreamGate {
 
   const os::UniqueFd epoll_;
   const os::UniqueFd wake_;
-  // The thread's alone. Its work for one event does not depend on how many streams there are.
+  // Used on the thread only. Its work for one event does not depend on the number of streams.
   std::list<std::unique_ptr<Stream>> streams_;
-  std::set<std::pair<int64_t, Stream*>> waiting_;  // By when they need not any more.
+  std::set<std::pair<int64_t, Stream*>> waiting_;  // By the end of their delay.
   double shared_left_ = 0;                         // Resets that any stream may take.
   int64_t shared_earned_ms_ = 0;
   absl::Mutex mutex_;

@@ -34,7 +34,8 @@ bool NamesOwnDriver(const fs::path& icd_file) {
          absl::StrContains(content.substr(0, content.find('\n')), "libsluice_icd");
 }
 
-// As `sluicectl run` sets it: for a daemon that is started from there, no choice of drivers at all.
+// True for the value that `sluicectl run` sets. For a daemon that is started from there it is no
+// choice of drivers.
 bool NamesOwnDriverAlone(const fs::path& vendors) {
   std::error_code error;
   if (fs::is_regular_file(vendors, error)) return NamesOwnDriver(vendors);
@@ -60,8 +61,8 @@ std::string HostsFolder(const std::map<std::string, std::string>& worker_environ
   return kSystemFolder;
 }
 
-// The daemon's own, which nobody else may fill or put another in place of: what its files name is
-// loaded into every worker.
+// Makes the daemon's own folder, which nobody else may fill or replace: every worker loads the
+// libraries that its files name.
 absl::Status MakeFolder(const fs::path& folder) {
   const auto refused = [&folder](const std::string& why) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -99,7 +100,7 @@ absl::StatusOr<std::string> FillVendorFolder(
   if (!fs::is_directory(hosts, error)) return std::string();
   const fs::path folder = VendorsOf(socket_path);
   if (absl::Status made = MakeFolder(folder); !made.ok()) return made;
-  // Changed entry by entry: a worker may be looking.
+  // Changed entry by entry: a worker may be reading it.
   std::map<std::string, fs::path> wanted;
   for (const auto& entry : fs::directory_iterator(hosts, error)) {
     if (entry.path().extension() != ".icd" || NamesOwnDriver(entry.path())) continue;
@@ -121,7 +122,7 @@ absl::StatusOr<std::string> FillVendorFolder(
   if (error) {
     return absl::InternalError(absl::StrCat("filling ", folder.string(), ": ", error.message()));
   }
-  // The loader that CUDA brings puts a file's name right behind this.
+  // CUDA's loader appends a file's name without a slash.
   return folder.string() + "/";
 }
 

@@ -30,16 +30,16 @@ namespace {
 constexpr char kAccounts[] = "accounts";
 constexpr char kWorkerPrefix[] = "worker-";
 constexpr const char* kControllers[] = {"cpu", "memory", "pids", "io", "dmem"};
-// How soon it is looked again whether a group's processes have ended, and how late at most.
+// The first and the longest pause between looks whether a group's processes have ended.
 constexpr int64_t kFirstLookMs = 10;
 constexpr int64_t kLastLookMs = 2'000;
 // Kept for the daemon's own processes and their threads.
 constexpr uint64_t kProcessReserve = 512;
 constexpr uint64_t kWorkerProcesses = 512;
-// An account may have all but one such part, so that the others have something left when one takes
-// all that it can.
+// An account may have all but this part, so that others have something left when it takes all that
+// it can.
 constexpr uint64_t kOthersPart = 8;
-// What a driver takes of a device's memory beside what a session asks it for.
+// A driver's own use of a device's memory, beside the session's.
 constexpr uint64_t kDriversOwn = 256ULL << 20;
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
@@ -53,7 +53,7 @@ uint64_t NumberIn(const char* path) {
   return number;
 }
 
-// The smallest limit of that kind which holds for a group, as far up as can be seen.
+// The smallest limit of that kind that holds for a group, as far up as this process can see.
 uint64_t LimitAround(std::string group, const char* file) {
   uint64_t least = kNoLimit;
   while (os::ReadOfGroup(group, "cgroup.procs").has_value()) {
@@ -72,7 +72,7 @@ pid_t ParentOf(pid_t process) {
   return 0;
 }
 
-// Of processes in a group: neither this one, nor one that it descends from.
+// True if there are processes in the group other than this one and its ancestors.
 bool HasOthers(const std::string& group) {
   std::set<std::string> family;
   for (pid_t process = ::getpid(); process > 0; process = ParentOf(process))
@@ -98,7 +98,7 @@ struct WorkerGroups::State {
   uint64_t memory = kNoLimit;               // Of all accounts together.
   uint64_t processes = kNoLimit;            // As memory.
   std::map<uint64_t, std::string> groups;   // By session.
-  std::map<std::string, uint64_t> ran_out;  // How often, of groups above workers.
+  std::map<std::string, uint64_t> ran_out;  // Out of memory: how often, for groups above workers.
   std::set<std::string> leaving;            // Removed as soon as nobody is in them.
   EventLoop::TimerId timer = 0;
   int64_t look_ms = kFirstLookMs;
@@ -120,7 +120,8 @@ struct WorkerGroups::State {
   std::string MemoryReason(const std::string& group);
 };
 
-// With "no processes in inner groups" in mind: first all leave, then controllers are given out.
+// The kernel allows no processes in inner groups: so all leave first, and then controllers are
+// given out.
 absl::Status WorkerGroups::State::Take() {
   const std::string own = Below(found.top, os::kDaemonsGroup);
   RETURN_IF_ERROR(os::MakeGroup(own));
@@ -141,7 +142,7 @@ absl::Status WorkerGroups::State::Take() {
   return Limit(own, "memory", "memory.min", absl::StrCat(config.memory_reserve));
 }
 
-// As it was before, unless workers go on in it.
+// Restores the group as it was, unless workers go on in it.
 void WorkerGroups::State::GiveBack() {
   loop->CancelTimer(&timer);
   if (!accounts.empty()) RemoveLeaving();
@@ -163,7 +164,7 @@ void WorkerGroups::State::FindLimits() {
   if (may_be != kNoLimit) processes = may_be - std::min(kProcessReserve, may_be / 4);
 }
 
-// A limit that this host has no controller for is none; one that it has must hold.
+// Without its controller on this host a limit is left out; with it, it must hold.
 absl::Status WorkerGroups::State::Limit(const std::string& group, const char* controller,
                                         const char* file, const std::string& value) const {
   if (!controllers.contains(controller)) return absl::OkStatus();
@@ -285,7 +286,7 @@ void WorkerGroups::State::LookAgain() {
   });
 }
 
-// The lowest group whose limit was reached is the one that the kernel looked for a victim in.
+// The kernel looked for a victim in the lowest group whose limit was reached.
 std::string WorkerGroups::State::MemoryReason(const std::string& group) {
   if (os::ReadEventOfGroup(group, "memory.events", "oom_kill") == 0) return "";
   const std::string account = group.substr(0, group.rfind('/'));
@@ -317,7 +318,7 @@ absl::StatusOr<std::unique_ptr<WorkerGroups>> WorkerGroups::Create(
     return std::unique_ptr<WorkerGroups>(new WorkerGroups(std::move(state)));
   }
   state->found = os::FindDelegation(process);
-  // Taking a group moves all that is in it, and nobody has said that the daemon may.
+  // Taking a group moves all its processes, and nobody has said that the daemon may.
   if (config.enabled == ControlGroupsConfig::Use::kAuto && !state->found.top.empty() &&
       !state->found.by_systemd && HasOthers(state->found.top)) {
     state->found.problem =

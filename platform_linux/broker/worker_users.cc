@@ -56,13 +56,13 @@ bool IsContainers(const std::string& component) {
          component.find_first_not_of("0123456789abcdef", mark + 1) == std::string::npos;
 }
 
-// Whether an identity is more than a user: other users' programs may be in its container.
+// True if an identity is more than a user: other users' programs may be in its container.
 bool IsDomain(const std::string& identity_name) {
   return identity_name.starts_with("container:") || identity_name.starts_with("unseen:") ||
          identity_name.starts_with("tenant:");
 }
 
-// Of a daemon that keeps no caches of its own.
+// For a daemon that keeps no caches of its own.
 std::string OwnDomainRoot(const std::string& socket) {
   if (os::IsPrivileged()) return StateFolderOf(socket) + "/cache";
   const std::string xdg = os::EnvironmentVariable("XDG_CACHE_HOME").value_or("");
@@ -82,8 +82,8 @@ int64_t NowNs() {
   return Nanoseconds(now);
 }
 
-// Of a directory, what changes with its entries: the time, and where the file system counts them,
-// the directories in it, since two changes may have one time.
+// The state of a directory, which changes with its entries: its time, and the number of directories
+// in it where the file system counts them, since two changes may have the same time.
 std::pair<int64_t, uint64_t> StateOf(const std::string& directory) {
   struct stat info;
   if (::stat(directory.c_str(), &info) != 0) return {-1, 0};
@@ -107,7 +107,7 @@ std::optional<std::set<uid_t>> UidsOfProcesses() {
   return uids;
 }
 
-// Not on the loop: there may be much in them. Nobody is there who could change it meanwhile.
+// Not on the loop: they may be large. Nobody can change them meanwhile.
 void RemoveElsewhere(std::vector<std::string> directories) {
   if (directories.empty()) return;
   // Without a thread they stay until the next start.
@@ -147,9 +147,9 @@ os::UserIdentity UserWithoutName(uid_t uid) {
   return user;
 }
 
-// `path` as a directory of `owner` alone. A folder that is another's goes: of a daemon with other
-// users, and whoever owned it may have left compiled code in it. The parent is the broker's, so
-// that nobody else puts anything there.
+// Makes `path` a directory of `owner` alone. Removes one that belongs to another user, who may have
+// left compiled code in it: it is of a daemon with other users. The parent is the broker's, so that
+// nobody else can put anything there.
 absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) {
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) {
@@ -163,7 +163,7 @@ absl::Status MakeDirectoryOf(const std::string& path, uid_t owner, gid_t group) 
   return absl::ErrnoToStatus(errno, absl::StrCat("giving ", path, " to user ", owner));
 }
 
-// Whoever may rename what is in it puts programs into others' workers.
+// Whoever may rename its entries puts programs into others' workers.
 absl::Status MakeRoot(const std::string& root) {
   // Whatever the umask is: workers run as other users.
   if (::mkdir(root.c_str(), 0755) == 0) {
@@ -292,7 +292,7 @@ absl::StatusOr<uid_t> WorkerUsers::TenantUid(const std::string& directory) {
 // cannot set it.
 void WorkerUsers::ReadRecord() {
   NoteRecord();
-  // Nobody comes to the containers' of an earlier broker again, but for its workers that still run.
+  // Only workers that still run use the directories of containers of an earlier broker.
   const std::optional<std::set<uid_t>> busy =
       std::exchange(read_record_, true) ? std::nullopt : UidsOfProcesses();
   std::vector<std::string> gone;
@@ -320,7 +320,7 @@ void WorkerUsers::ReadRecord() {
   RemoveElsewhere(std::move(gone));
 }
 
-// By another daemon, which has the same directory, or an operator.
+// Another daemon with the same directory, or an operator, may have changed it.
 bool WorkerUsers::RecordChanged() const { return StateOf(cache_root_) != record_; }
 
 void WorkerUsers::NoteRecord() { record_ = StateOf(cache_root_); }
@@ -352,7 +352,7 @@ void WorkerUsers::MakeRoom(const std::string& kind) {
   RemoveElsewhere(std::move(gone));
 }
 
-// Above all that were given out: now, or before this daemon's time. Else one that is free again.
+// The one above all that were given out, also by earlier daemons; else one that is free again.
 uid_t WorkerUsers::FreeUid() const {
   if (highest_ < kLastTenantUid) return highest_ + 1;
   std::set<uid_t> taken;

@@ -30,7 +30,8 @@ std::string Contents(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
 
-// What /proc/self/cgroup says: a line "ID:CONTROLLERS:PATH" for each hierarchy, ID 0 for version 2.
+// The contents of /proc/self/cgroup: a line "ID:CONTROLLERS:PATH" for each hierarchy, ID 0 for
+// version 2.
 struct OwnGroups {
   std::optional<std::string> version_2;
   std::vector<std::string> version_1;  // Controllers.
@@ -52,7 +53,7 @@ OwnGroups ParseOwnGroups(const std::string& text) {
   return own;
 }
 
-// Of mountinfo, where a space is written \040.
+// A path as mountinfo writes it, with \040 for a space.
 std::string Unescaped(absl::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {

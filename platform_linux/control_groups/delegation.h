@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which control group of version 2 is this process's to divide, if any. Somebody has left it to the
-// process: systemd by Delegate=, a container's runtime by a writable /sys/fs/cgroup, an operator by
-// hand. The system's root group is nobody's, and hierarchies of version 1 are not used.
+// Finds the control group of version 2 that is delegated to this process, if any: by systemd
+// (Delegate=), a container's runtime (a writable /sys/fs/cgroup), or an operator by hand. The
+// system's root group is never taken, and hierarchies of version 1 are not used.
 //
 // Reads what the kernel says of this process, and changes nothing. Thread-safe.
 #pragma once
@@ -16,11 +16,11 @@ inline constexpr char kDaemonsGroup[] = "broker";
 
 struct Delegation {
   std::string top;  // Its folder; empty: there is none.
-  bool entered =
-      false;  // This process is in its kDaemonsGroup already (systemd's DelegateSubgroup=).
-  bool by_systemd = false;  // Which says so of the folder.
+  // This process is in its kDaemonsGroup already (systemd's DelegateSubgroup=).
+  bool entered = false;
+  bool by_systemd = false;  // The folder is marked as delegated by systemd.
   std::string problem;      // Why there is none, in one sentence without a full stop; else empty.
-  std::string advice;       // What to do about that.
+  std::string advice;       // Says what to do about that.
   // The controllers that hierarchies of version 1 have, and this one therefore has not: "cpu, memory".
   std::string version_1;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be asked of one control group of version 2, which is its folder: its files, the groups in
-// it, its processes. Used by whoever was left a group (delegation.h). Thread-safe.
+// Operations on one control group of version 2, named by its folder: its files, the groups in it,
+// its processes. For processes to which a group is delegated (delegation.h). Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@ namespace sluice::os {
 
 // Nothing if there is no such file: its controller is off, or the kernel does not have it.
 std::optional<std::string> ReadOfGroup(const std::string& group, const char* file);
-// Of a file that holds one number; nothing also for "max", which is none.
+// For a file that holds one number; nothing also for "max".
 std::optional<uint64_t> ReadNumberOfGroup(const std::string& group, const char* file);
-// Of a file of lines "KEY NUMBER"; 0 if it has no such line.
+// For a file of lines "KEY NUMBER"; 0 if it has no such line.
 uint64_t ReadEventOfGroup(const std::string& group, const char* file, absl::string_view key);
 
 // NotFound: there is no such file.
@@ -32,18 +32,19 @@ absl::StatusOr<UniqueFd> OpenGroup(const std::string& group);
 // The groups in it, by their names.
 std::vector<std::string> GroupsIn(const std::string& group);
 
-// Of `wanted` those that the group can give the groups in it, from now on. ResourceExhausted: it
-// has processes of its own.
+// Enables in the groups of this one those of `wanted` that it can, and returns them.
+// kResourceExhausted: it has processes of its own.
 absl::StatusOr<std::vector<std::string>> EnableControllers(const std::string& group,
                                                            const std::vector<std::string>& wanted);
 // Takes all controllers from the groups in it, deepest first.
 void DisableControllers(const std::string& group);
 
-// All processes of `from` itself, with those that it makes meanwhile.
+// Moves all processes of `from` itself, with those that they start meanwhile.
 absl::Status MoveProcesses(const std::string& from, const std::string& to);
 
 void KillGroup(const std::string& group);  // All processes in it and below.
-// True if it is gone, also if it was: nobody was in it. Groups in it go with it.
+// Removes the group with those in it. True if it is gone, or was already; false if it has
+// processes.
 bool RemoveGroup(const std::string& group);
 
 }  // namespace sluice::os

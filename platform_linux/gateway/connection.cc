@@ -17,9 +17,9 @@ namespace {
 
 // From the first byte to the end of HTTP/2's preface.
 constexpr int64_t kAdmissionMs = 10'000;
-// For an end that is still there to take what the other one said last.
+// Time for an open end to take the other one's last bytes.
 constexpr int64_t kLastWordsMs = 10'000;
-// For a client that has to wait to come to the end of what it has sent.
+// How long a client may exceed its rate before it is ended.
 constexpr int64_t kNewcomerFloodMs = 10'000;
 constexpr int64_t kMemberFloodMs = 60'000;
 constexpr int kReadsPerTurn = 4;  // Each of a scratch buffer's size; then the others.
@@ -80,7 +80,7 @@ bool Connection::Offence(std::string_view what) {
 
 void Connection::OnHangUp(const Source* source) {
   absl::MutexLock lock(&record_->mu);
-  // Told again and again, whatever is waited for: what is left there is read without being told.
+  // epoll repeats this event whatever is awaited. The bytes that are left are read without events.
   if (source->inner) {
     ::epoll_ctl(epoll_, EPOLL_CTL_DEL, inner_.get(), nullptr);
     inner_watched_ = false;
@@ -98,7 +98,7 @@ bool Connection::Serve(int64_t now_ms, char* scratch, size_t scratch_bytes) {
 void Connection::SendNow() {
   if (stage_ != Stage::kOpen || grpc_gone_ || !to_client_.empty()) return;
   char scratch[kSendNowBytes];
-  // Its own thread finds what is wrong, and what is left.
+  // Its own thread finds the error, and the rest of the bytes.
   if (!PumpDown(scratch, sizeof(scratch))) ::shutdown(client_.get(), SHUT_RDWR);
   AwaitEvents();
 }
@@ -121,7 +121,7 @@ bool Connection::ServeLocked(int64_t now_ms, char* scratch, size_t scratch_bytes
 }
 
 bool Connection::ServeOpen(int64_t now_ms, char* scratch, size_t scratch_bytes) {
-  // Who has to wait and leaves is not waited for.
+  // A client that leaves while it is delayed is dropped.
   if (client_gone_ && waits_until_ms_ != 0) return false;
   if (waits_until_ms_ != 0 && now_ms >= waits_until_ms_) waits_until_ms_ = 0;
   if (!PumpUp(now_ms, scratch, scratch_bytes) || !PumpDown(scratch, scratch_bytes)) return false;
@@ -132,13 +132,13 @@ bool Connection::ServeOpen(int64_t now_ms, char* scratch, size_t scratch_bytes) 
 }
 
 bool Connection::ServeHandshake() {
-  // From its first byte on: who comes and says nothing costs no more than a descriptor.
+  // From its first byte on: a silent client costs no more than a descriptor.
   if (tls_ == nullptr) tls_ = TlsStream::Create(*front_->tls(), client_.get());
   if (tls_ == nullptr) return false;
   const TlsStream::Step step = tls_->Handshake();
   const bool sent = SendToClient({});  // An alert, too.
   if (step == TlsStream::Step::kEnd) {
-    // Who leaves without a word looks whether somebody listens.
+    // A client that leaves without a word only looks whether somebody listens.
     return !tls_->error().empty() && Offence("TLS handshake: " + tls_->error());
   }
   if (!sent || step == TlsStream::Step::kWait) return sent;
@@ -149,7 +149,7 @@ bool Connection::ServeHandshake() {
 
 bool Connection::ServePreface(char* scratch, size_t scratch_bytes) {
   size_t size = 0;
-  // No more than belongs to it: nothing beyond is read of who is not admitted.
+  // Reads the preface and no more, until the client is admitted.
   const size_t wanted = std::min(Http2Gate::kPreface.size() - preface_.size(), scratch_bytes);
   switch (ReadClient(scratch, wanted, &size)) {
     case Got::kEnd:
@@ -248,7 +248,7 @@ bool Connection::Judge(std::string_view bytes, int64_t now_ms) {
   if (verdict.wait_ms > 0) {
     waits_until_ms_ = now_ms + verdict.wait_ms;
     if (overdrawn_since_ms_ == 0) overdrawn_since_ms_ = now_ms;
-    // It may have left, with its end behind all that it has sent.
+    // The client may have left: its end of file comes after all that it has sent.
     if (now_ms - overdrawn_since_ms_ > (trusted_ ? kMemberFloodMs : kNewcomerFloodMs))
       return Offence("it does not stop asking for more than it may");
   }
@@ -263,7 +263,7 @@ void Connection::PassUp(std::string_view bytes) {
         ::send(inner_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) {
-      // gRPC has closed it; what it has said last is still to be read.
+      // gRPC has closed it; its last bytes are still to be read.
       client_gone_ = true;
       return;
     }
@@ -365,7 +365,7 @@ void Connection::AwaitEvents() {
   if (client_watched_ && stage_ == Stage::kGiven) {
     AwaitAt(&client_source_, client_.get(), &client_events_, EPOLLRDHUP);
   } else if (client_watched_) {
-    // Who leaves in the middle of what is not read yet, as long as that may last.
+    // While its bytes are left unread, notice that the client leaves.
     const bool waits =
         waits_until_ms_ != 0 || (front_->gives_sockets() && stage_ == Stage::kPreface);
     const bool hears_client = to_grpc_.empty() && waits_until_ms_ == 0 && !client_gone_;

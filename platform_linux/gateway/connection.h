@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection of the network's, and the socket behind it at whose other end gRPC is:
+// One network connection, and the socket pair by which gRPC serves it:
 //
 //   client -- TCP, TLS --> [handshake] -> [preface] -> open: gate -- socket pair --> gRPC
 //          -- TCP, no tokens asked for --> [preface] -> given: gRPC has the client's own socket
 //
 // Before it is open it costs a descriptor, OpenSSL's state and 24 bytes. Bytes are passed on before
-// more are read, so what is held here is one read's, each way; who does not read holds up itself
-// alone. A side that has ended is passed on what there is for it.
+// more are read, so that at most one read's bytes are held each way, and a side that does not read
+// delays itself alone. When one side has ended, the other still gets the bytes that are left.
 //
-// Where neither TLS nor a token keeps anybody out, there is no stranger either: gRPC reads from the
-// network itself, and is faster by two wake-ups of a thread.
+// If there are neither TLS nor tokens, anybody may come, and gRPC gets the client's own socket:
+// that saves two wake-ups of a thread.
 //
-// Owner: a FrontThread, on whose thread all but SendNow is called; later another one, which then
-// watches it. The client is hostile, gRPC's end is not.
+// Owner: a FrontThread, on whose thread all but SendNow is called; after admission another one. The
+// client is hostile, gRPC's end is not.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ namespace sluice::gateway {
 
 class Connection {
  public:
-  // What an event's data points to.
+  // An event's data points to one of these.
   struct Source {
     Connection* connection = nullptr;
     bool inner = false;
@@ -42,28 +42,28 @@ class Connection {
 
   // False: the address has as many connections as it may.
   bool Begin();
-  // From now on its events are of this set, and of no other.
+  // From now on its sockets are in this epoll set, and in no other.
   bool Watch(int epoll);
   void Unwatch();
-  // It has said all that a newcomer must: what follows is no business of the door's.
+  // True once the client is admitted: the thread at the door hands it on.
   bool past_door() const { return stage_ == Stage::kAdmitted || stage_ == Stage::kGiven; }
 
-  // Something has happened at one of its sockets, or the time has come that it waited for. False:
-  // it is over.
+  // To be called after an event at one of its sockets, and when due_ms() has come. False: the
+  // connection is over.
   bool Serve(int64_t now_ms, char* scratch, size_t scratch_bytes);
-  // `source`'s other end is gone, whatever is to be read there.
+  // `source`'s other end is gone; there may be bytes to read.
   void OnHangUp(const Source* source);
-  // What gRPC has written is passed on at once. Any thread, which holds the record's lock.
+  // Passes on at once what gRPC has written. On any thread that holds the record's lock.
   void SendNow();
 
-  // When it wants to be served whatever happens; 0: not at all. 1: at once.
+  // When Serve is to be called without an event; 0: not at all. 1: at once.
   int64_t due_ms() const { return due_ms_; }
-  // False: by these files it would not be let in.
+  // False: by these files its certificate is no longer good.
   bool Recheck(const TlsContext& tls);
 
   // The owner's.
   std::list<std::unique_ptr<Connection>>::iterator place;
-  int64_t queued_ms = 0;  // Where the owner has it in its queue; 0: nowhere.
+  int64_t queued_ms = 0;  // Its key in the owner's queue; 0: it is not there.
   bool dead = false;
 
  private:
@@ -97,7 +97,7 @@ class Connection {
   os::UniqueFd inner_;
   Source client_source_{this, false};
   Source inner_source_{this, true};
-  uint32_t client_events_ = 0;  // That are waited for.
+  uint32_t client_events_ = 0;  // Awaited by epoll.
   uint32_t inner_events_ = 0;
   bool client_watched_ = false;
   bool inner_watched_ = false;
@@ -109,18 +109,18 @@ class Connection {
   Http2Gate gate_;
   bool trusted_ = false;
 
-  std::string preface_;  // What has come of it.
-  std::string held_;     // What may be passed on when the wait is over.
-  std::string to_grpc_;  // What its socket did not take.
+  std::string preface_;  // Its bytes so far.
+  std::string held_;     // Bytes to pass on when the delay is over.
+  std::string to_grpc_;  // Bytes that its socket did not take.
   std::string to_client_;
   bool client_gone_ = false;
   bool grpc_gone_ = false;
   bool tls_closed_ = false;
-  int64_t last_words_ms_ = 0;  // By when what is left must have been taken.
+  int64_t last_words_ms_ = 0;  // By then the bytes that are left must have been taken.
   int64_t waits_until_ms_ = 0;
-  int64_t overdrawn_since_ms_ = 0;  // It has sent more than it may, all the time since.
+  int64_t overdrawn_since_ms_ = 0;  // Since then it has sent more than it may all the time.
   int64_t due_ms_ = 0;
-  bool more_ = false;  // There is more to read, of which no event tells.
+  bool more_ = false;  // There is more to read, for which no event will come.
 };
 
 }  // namespace sluice::gateway

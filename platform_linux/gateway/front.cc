@@ -18,7 +18,8 @@
 namespace sluice::gateway {
 namespace {
 
-// Of each connection: the network's, both ends of the pair; and of each session, its channel.
+// For each connection, its socket and both ends of the pair; and for its session, the handle
+// channel.
 constexpr rlim_t kDescriptorsPerConnection = 4;
 constexpr rlim_t kOtherDescriptors = 128;
 
@@ -86,7 +87,7 @@ class LinuxFront final : public Front {
 
   bool Known(const grpc::ServerContext& call) override {
     const std::shared_ptr<PeerRecord> record = state_->peers.Find(call.peer());
-    if (record == nullptr) return false;  // It has left.
+    if (record == nullptr) return false;  // The client has left.
     if (record->known.load()) return true;
     if (!state_->admission.Settle(record->place.get())) return false;
     record->known.store(true);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all connections of a front share: who may come, who they are, the certificates, the log.
+// The state that all connections of a front share: admission, their peers, the certificates, the
+// log.
 //
 // Owner: LinuxFront. Thread-safe.
 #pragma once
@@ -32,14 +33,14 @@ class Connection;
 struct PeerRecord {
   AdmittedPeer peer;                        // Constant once it is in the table.
   std::unique_ptr<Admission::Place> place;  // Constant; its own locks.
-  std::atomic<bool> known{false};           // It has shown who it is.
+  std::atomic<bool> known{false};           // It is authenticated.
 
   absl::Mutex mu;                    // Held while the connection is served.
   Connection* connection = nullptr;  // Guarded by mu. While gRPC has it.
 };
 
-// By the number of gRPC's descriptor, which is what gRPC calls such a peer ("fd:7"). gRPC keeps the
-// descriptor as long as one of its calls lives, so the number is not another's.
+// Peers by the number of gRPC's descriptor, by which gRPC names them ("fd:7"). gRPC keeps the
+// descriptor as long as one of its calls lives, so that the number is not another's.
 class PeerTable {
  public:
   void Add(int number, std::shared_ptr<PeerRecord> record);
@@ -51,7 +52,7 @@ class PeerTable {
   std::map<int, std::shared_ptr<PeerRecord>> records_ ABSL_GUARDED_BY(mu_);
 };
 
-// Lines about strangers: some a second, with a count of those left out.
+// Logs refused strangers: a few lines a second, with a count of those left out.
 class FrontLog {
  public:
   void Refused(const std::string& address, std::string_view why);
@@ -74,7 +75,7 @@ struct FrontState {
     return tls_context;
   }
 
-  // Nobody is kept out: gRPC may as well have the network's sockets.
+  // True if anybody may come: then gRPC gets the clients' own sockets.
   bool gives_sockets() const { return plaintext && !asks_for_tokens; }
 
   Admission admission;

@@ -24,7 +24,8 @@ namespace sluice::gateway {
 namespace {
 
 constexpr int kEventsPerTurn = 64;
-// Many: those that wait for it keep others from the queue, and most of a crowd give way at once.
+// Many: connections that wait to be accepted keep others out of the queue, and most of a crowd
+// leave at once.
 constexpr int kAcceptsPerTurn = 512;
 constexpr int64_t kNoDescriptorsMs = 100;
 constexpr int kDoorNice = 5;
@@ -188,7 +189,7 @@ void FrontThread::Accept(const Listener& listener) {
       TakeIn(std::move(socket), AddressText(address));
       continue;
     }
-    if (!LacksDescriptors(errno)) return;  // None yet, or one that has left meanwhile.
+    if (!LacksDescriptors(errno)) return;  // None waits, or its client has left meanwhile.
     front_->log.Refused("", "no more descriptors or memory: is LimitNOFILE too low?");
     front_->admission.EvictOne();
     if (listens_again_ms_ == 0) Listen(false);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A front's threads, each of which serves connections of its own, and waits for nothing but events
-// and the times at which connections want to be served. One kind is at the door: it takes
-// connections from the listening sockets, does TLS's handshakes, and hands on those that are past
-// the preface; it gives way to all other threads (nice), so that no crowd of newcomers delays who
-// is inside. The other kind serves these until they end.
+// A front's threads. Each serves connections of its own, and waits for nothing but events and the
+// times at which connections are due. One kind is at the door: it accepts connections, does TLS's
+// handshakes, and hands on those that are past the preface. It gives way to all other threads
+// (nice), so that no crowd of newcomers delays admitted clients. The other kind, inside, serves
+// these until they end.
 //
 // Owner: LinuxFront. Its methods are thread-safe.
 #pragma once
@@ -67,16 +67,16 @@ class FrontThread {
   const os::UniqueFd epoll_;
   const os::UniqueFd wake_;
 
-  // The thread's alone.
+  // Used on the thread only.
   std::vector<char> scratch_;
-  std::vector<FrontThread*> inside_;  // Of a door: to whom it hands on, in turn.
+  std::vector<FrontThread*> inside_;  // At the door: it hands connections to these in turn.
   size_t next_inside_ = 0;
   std::list<Listener> listeners_;
   bool stopped_listening_ = false;
-  int64_t listens_again_ms_ = 0;  // When the system may have descriptors again.
+  int64_t listens_again_ms_ = 0;  // Accepts again then: it had no descriptor left.
   std::list<std::unique_ptr<Connection>> connections_;
   std::set<std::pair<int64_t, Connection*>> due_;
-  std::vector<std::unique_ptr<Connection>> ended_;  // During this turn, whose events name them.
+  std::vector<std::unique_ptr<Connection>> ended_;  // Kept to the turn's end: events name them.
   int64_t now_ms_ = 0;
 
   absl::Mutex mu_;

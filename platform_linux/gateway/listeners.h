@@ -11,8 +11,8 @@
 
 namespace sluice::gateway {
 
-// One for each address of the host in "HOST:PORT" that this machine has; of a wildcard one, which
-// takes the other family as well.
+// One for each address of the host in "HOST:PORT" that this machine has; for a wildcard one socket,
+// which takes both families.
 absl::StatusOr<std::vector<os::UniqueFd>> ListenOn(const std::string& address);
 
 int PortOf(int listener);

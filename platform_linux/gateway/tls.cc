@@ -99,7 +99,7 @@ absl::Status AskForCertificate(SSL_CTX* context, const TlsFiles& files) {
   return absl::OkStatus();
 }
 
-// HTTP/2, or nothing: gRPC's clients ask for it.
+// Accepts HTTP/2 only: gRPC's clients ask for it.
 int ChooseProtocol(SSL*, const unsigned char** out, unsigned char* out_size,
                    const unsigned char* offered, unsigned offered_size, void*) {
   unsigned char* chosen = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TLS as the front ends it, with OpenSSL: TlsContext is what a [[network]] entry asks for, TlsStream
-// one connection's side of it. TLS 1.2 and 1.3, HTTP/2 by ALPN, no renegotiation, no resumption (a
+// The front's side of TLS, with OpenSSL: TlsContext has the settings of a [[network]] entry,
+// TlsStream is one connection. TLS 1.2 and 1.3, HTTP/2 by ALPN, no renegotiation, no resumption (a
 // certificate that was revoked must not live on in a ticket), and short chains.
 //
 // Owner: the front; each connection. TlsContext: immutable. TlsStream: thread-compatible. The
@@ -28,7 +28,7 @@ class TlsContext {
 
   SSL_CTX* get() const { return context_.get(); }
   bool asks_for_certificate() const { return asks_for_certificate_; }
-  // OK if the certificate that the peer of `ssl` has shown is good by these files too.
+  // OK if the certificate that the peer of `ssl` has shown is good by these files, too.
   absl::Status CheckAgain(SSL* ssl) const;
 
  private:
@@ -47,19 +47,19 @@ class TlsStream {
   // Reads from `socket`, which stays the caller's. Null: no memory.
   static std::unique_ptr<TlsStream> Create(const TlsContext& context, int socket);
 
-  // kDone: the peer is who it says. Whatever it returns, Outgoing may have grown.
+  // kDone: the peer is authenticated. Whatever it returns, Outgoing may have grown.
   Step Handshake();
   // kDone: `*size` bytes, at least one.
   Step Read(char* out, size_t room, size_t* size);
-  // All of them, into Outgoing.
+  // Encrypts all bytes into Outgoing.
   bool Write(std::string_view bytes);
   void Close();
 
-  // What is to be sent to the peer, until the caller has taken it.
+  // The bytes to send to the peer, until the caller has taken them.
   std::string_view Outgoing() const;
   void TookOutgoing();
 
-  // Of kEnd: what the peer has done wrong; empty: it has left.
+  // After kEnd: the peer's error; empty: it has left.
   const std::string& error() const { return error_; }
   void Describe(AdmittedPeer* peer) const;
   SSL* get() const { return ssl_.get(); }

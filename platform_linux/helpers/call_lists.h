@@ -65,9 +65,9 @@ inline constexpr const char* kCompilerCalls[] = {"execve", "vfork", "fork", "wai
 inline constexpr const char* kServerCalls[] = {"accept",  "accept4", "bind",
                                                "connect", "listen",  "recvmmsg"};
 
-// What libraries try, and go on without: EPERM, as under other sandboxes, and as those of the lists
-// above get whose arguments are refused. What is on no list at all is unknown here (ENOSYS), as to
-// an older kernel, for which libraries have another way.
+// Calls that libraries try and do without. They fail with EPERM, as under other sandboxes; so do
+// those of the lists above whose arguments are refused. Calls on no list fail with ENOSYS, as on an
+// older kernel, for which libraries have another way.
 inline constexpr const char* kRefusedCalls[] = {
     // Sockets: there are only the broker's, whose other ends it chose.
     "accept", "accept4", "bind", "connect", "listen", "socket", "socketpair", "sendmmsg",
@@ -82,18 +82,19 @@ inline constexpr const char* kRefusedCalls[] = {
     // Objects that the kernel keeps when their maker is gone.
     "shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semctl", "semtimedop", "msgget",
     "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink", "add_key", "keyctl", "request_key",
-    // Much code of the kernel's for little use.
+    // These need much of the kernel's code and are of little use.
     "io_uring_setup", "io_uring_enter", "io_uring_register", "io_setup", "userfaultfd",
     "perf_event_open", "fanotify_init", "inotify_init", "inotify_init1", "vmsplice", "splice",
     "tee", "remap_file_pages", "name_to_handle_at",
-    // Files that are none, owners, attributes.
+    // Special files, owners, attributes.
     "mknod", "mknodat", "chown", "fchown", "lchown", "fchownat", "setxattr", "fsetxattr",
     "lsetxattr", "removexattr", "fremovexattr", "lremovexattr", "mkdir", "mkdirat", "unlink",
     "unlinkat", "rmdir", "rename", "renameat", "renameat2", "link", "linkat", "symlink",
     "symlinkat", "chmod", "fchmod", "fchmodat", "chdir", "truncate", "utimensat", "sync", "syslog",
     "vhangup"};
 
-// No driver, compiler or library makes these: who does is killed, and the broker's log says by what.
+// No driver, compiler or library makes these: a process that does is killed, and the broker logs
+// the call.
 inline constexpr const char* kDeadlyCalls[] = {"acct",
                                                "bpf",
                                                "clock_adjtime",
@@ -147,7 +148,7 @@ inline constexpr uint64_t kDeviceKinds[] = {
     'H',   // /dev/dma_heap.
     'u',   // /dev/udmabuf.
     '>'};  // sync_file: fences.
-// Of any descriptor: is it a terminal, how much is there to read, do not block, close on exec.
+// For any descriptor: TCGETS, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX.
 inline constexpr uint64_t kPlainIoctls[] = {0x5401, 0x541b, 0x5421, 0x5450, 0x5451};
 
 }  // namespace sluice::os

@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint64_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                  CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-// Nor children of the broker's, nor any that are traced.
+// Children of the broker's (CLONE_PARENT) and traced ones are refused, too.
 constexpr uint64_t kRefusedClones = kNamespaces | CLONE_PARENT | CLONE_PTRACE;
 constexpr uint64_t kThread = CLONE_VM | CLONE_THREAD;
 constexpr uint64_t kSocketType = 0xf;  // Above it are SOCK_CLOEXEC and SOCK_NONBLOCK.
@@ -51,8 +51,8 @@ class Filter {
     const int result =
         seccomp_rule_add_array(context_.get(), Of(action), number,
                                static_cast<unsigned>(arguments.size()), arguments.data());
-    // Pseudo numbers: a call that this processor does not have. -EEXIST, -EACCES: what is allowed
-    // as it is, or is the default, needs no rule.
+    // A negative number: a call that this processor does not have. -EEXIST, -EACCES: an allowed or
+    // default call needs no rule.
     if (result == 0 || result == -EEXIST || result == -EACCES || number < 0) return;
     failed_ = -result;
     where_ = name;
@@ -84,7 +84,7 @@ class Filter {
   }
 
  private:
-  // The kernel's log tells what would have been refused.
+  // Logs refused calls in the kernel's log, and allows them, if the rule says so.
   uint32_t Of(uint32_t action) const {
     return rule_ == CallRule::kLogged && action != SCMP_ACT_ALLOW ? SCMP_ACT_LOG : action;
   }
@@ -99,12 +99,13 @@ class Filter {
 scmp_arg_cmp Has(unsigned index, uint64_t mask, uint64_t value) {
   return SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value);
 }
-// ints: the upper half of such an argument is whatever was there.
+// For int arguments: the upper half of the register is undefined.
 scmp_arg_cmp IsInt(unsigned index, int value) {
   return Has(index, 0xffffffff, static_cast<uint32_t>(value));
 }
 
-// Only about itself: by 0, or by its own number, which those that it starts do not have.
+// Calls about the process itself only: by 0, or by its own number, which processes that it starts
+// do not have.
 void AllowOnItself(Filter* filter) {
   const int own = static_cast<int>(::getpid());
   for (const char* const name : {"kill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"})
@@ -113,9 +114,9 @@ void AllowOnItself(Filter* filter) {
     filter->Allow(name, {IsInt(0, 0)});
     filter->Allow(name, {IsInt(0, own)});
   }
-  // Drivers of graphics: are these two descriptors of mine the same?
+  // Graphics drivers compare two of their own descriptors.
   filter->Allow("kcmp", {IsInt(0, own), IsInt(1, own), IsInt(2, KCMP_FILE)});
-  filter->Allow("personality", {IsInt(0, -1)});  // Asks.
+  filter->Allow("personality", {IsInt(0, -1)});  // Only reads it.
   for (const int option : kOwnPrctls) filter->Allow("prctl", {IsInt(0, option)});
 }
 
@@ -129,7 +130,7 @@ void AllowCommon(Filter* filter) {
   filter->AddAll(SCMP_ACT_ALLOW, kProcessCalls);
   filter->AddAll(SCMP_ACT_ALLOW, kFileCalls);
   AllowOnItself(filter);
-  // Data that makes a TCP connection as it goes is a connection.
+  // Refuses MSG_FASTOPEN, which connects.
   for (const auto& [name, index] : {std::pair("sendto", 3), std::pair("sendmsg", 2)})
     filter->Allow(name, {Has(static_cast<unsigned>(index), MSG_FASTOPEN, 0)});
 }
@@ -184,8 +185,8 @@ absl::Status ConfineCalls(Helper helper, CallRule rule) {
       AllowGateway(&filter);
       break;
   }
-  // Of two filters that refuse, the one that came last says how. So the list comes last on which all
-  // the known ones are. The gateway has one more to come.
+  // If two filters refuse a call, the one that was installed last decides how. So the filter that
+  // knows all calls comes last. The gateway installs one more afterwards.
   filter.Allow("seccomp");
   if (absl::Status loaded = filter.Load(false); !loaded.ok() || rule == CallRule::kLogged)
     return loaded;

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where programs and libraries are, and what these ask of the system. Of processes only this one:
-// `self` is resolved when the rule is made.
+// Programs and libraries, and the system's files that they read. Of /proc only this process's
+// folder: `self` is resolved when the rule is made.
 constexpr const char* kLibraries[] = {"/usr",
                                       "/lib",
                                       "/lib32",
@@ -47,7 +47,7 @@ constexpr const char* kLibraries[] = {"/usr",
                                       "/proc/version",
                                       "/sys/devices/system"};
 
-// The configuration of drivers, and what they ask about the machine.
+// The configuration of drivers, and the files that they read about the machine.
 constexpr const char* kDrivers[] = {
     "/run/opengl-driver", "/etc/OpenCL",  "/etc/alternatives", "/etc/nvidia", "/etc/vulkan",
     "/etc/egl",           "/etc/glvnd",   "/etc/drirc",        "/sys",        "/proc/bus",
@@ -69,8 +69,8 @@ void AddMatches(const char* pattern, std::vector<std::string>* out) {
   ::globfree(&found);
 }
 
-// The files that describe Vulkan's drivers, as its loader is told of them. A library that lies
-// neither beside its file nor where libraries do must be allowed by name.
+// Vulkan's driver manifests, which a variable names to its loader. A driver's library that lies
+// neither beside its manifest nor with other libraries must be allowed by name.
 void AddVulkanDrivers(const char* variable, std::vector<std::string>* out) {
   for (const absl::string_view file : absl::StrSplit(Variable(variable), ':', absl::SkipEmpty())) {
     if (absl::StartsWith(file, "/")) out->push_back(FolderOf(std::string(file)));
@@ -110,7 +110,7 @@ std::vector<std::string> CompilersPrograms() {
     for (const char* const name : kCompilersPrograms)
       AddMatches(absl::StrCat(folder, "/", name).c_str(), &programs);
   }
-  // The one that has started this process, by which the linkers are started too.
+  // The dynamic loader that has started this process, and starts the linkers, too.
   Dl_info loader = {};
   if (::dladdr(reinterpret_cast<void*>(::getauxval(AT_BASE)), &loader) != 0 &&
       loader.dli_fname != nullptr) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where on a host libraries, and drivers of OpenCL and Vulkan with what they ask of it, are: what
-// the broker's children are let to of its files, beside what is each one's own
-// (worker/worker_files.cc, helper_files.cc). From the environment that the broker gave. Plain
-// functions, for before there are threads.
+// The host's files that the broker's children may reach: libraries, and drivers of OpenCL and
+// Vulkan with the files that these read. Each child's own files are in worker/worker_files.cc and
+// helper_files.cc. Reads the environment that the broker gave. Plain functions, for before there
+// are threads.
 #pragma once
 
 #include <string>
@@ -16,14 +16,14 @@ namespace sluice::os {
 std::string Variable(const char* name);
 std::string FolderOf(const std::string& path);
 
-// The parts of a program: libraries, and what the system tells of itself.
+// For every program: libraries, and the files in which the system describes itself.
 FileAccess LibraryFiles();
 
-// And drivers: their configuration, what they ask about the machine, device nodes.
+// LibraryFiles and those of drivers: their configuration, files about the machine, device nodes.
 FileAccess DriverFiles();
 
-// The programs that compilers in drivers run: linkers (of each kernel, on a CPU), and what makes
-// SPIR-V. With what starts them, the dynamic loader.
+// The programs that compilers in drivers run: linkers (for each kernel, on a CPU), and those that
+// make SPIR-V; and the dynamic loader, which starts them.
 std::vector<std::string> CompilersPrograms();
 
 }  // namespace sluice::os

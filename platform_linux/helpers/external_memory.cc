@@ -20,7 +20,7 @@ namespace {
 
 // llvmpipe refuses a GL buffer that fills the imported memory to its end.
 constexpr uint64_t kSlackBytes = 64 * 1024;
-// So that no sum of sizes can wrap, whatever a driver says of its limits.
+// Keeps sums of sizes from wrapping, whatever limits a driver reports.
 constexpr uint64_t kMostBytes = uint64_t{1} << 48;
 
 VkExternalMemoryHandleTypeFlagBits TypeOf(ExternalHandle kind) {
@@ -36,7 +36,7 @@ uint64_t WholePages(uint64_t bytes) {
   return (bytes + page - 1) / page * page;
 }
 
-// Drivers differ in whether a descriptor they make is passed on to programs.
+// Some drivers make descriptors that are inherited over exec.
 UniqueFd TakeCloseOnExec(int fd) {
   UniqueFd owned(fd);
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -248,7 +248,7 @@ absl::StatusOr<UniqueFd> ExternalMemory::Export() const {
 
 absl::Status ExternalMemory::Clear() {
   const absl::Status cleared = device_->vulkan_->Clear(objects_->buffer);
-  // Nothing of what the device works on may be destroyed: it goes with the process.
+  // The device still works on these objects: they may not be destroyed, and end with the process.
   if (absl::IsDeadlineExceeded(cleared)) *objects_ = {};
   return cleared;
 }

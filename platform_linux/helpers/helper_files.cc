@@ -9,14 +9,14 @@
 namespace sluice::os {
 namespace {
 
-// What libc and gRPC make addresses from, and OpenSSL's configuration.
+// The files from which libc and gRPC resolve addresses, and OpenSSL's configuration.
 constexpr const char* kNetworkFiles[] = {
     "/etc/gai.conf",      "/etc/host.conf",       "/etc/hosts",
     "/etc/nsswitch.conf", "/etc/protocols",       "/etc/resolv.conf",
     "/etc/services",      "/etc/ssl/openssl.cnf", "/proc/sys/net"};
 
 constexpr uint16_t kNameServers = 53;  // For answers that are too long for UDP.
-// Any that is free: gRPC finds out by it whether there is IPv6.
+// Any free port: gRPC binds one to find out whether there is IPv6.
 constexpr uint16_t kAnyPort = 0;
 
 absl::Status Confine(const FileAccess& access) {

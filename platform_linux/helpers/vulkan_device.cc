@@ -231,7 +231,7 @@ absl::Status ExternalMemoryDevice::Vulkan::Clear(VkBuffer buffer) {
   once.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
   RETURN_IF_ERROR(VulkanStatus(vkBeginCommandBuffer(commands, &once), "vkBeginCommandBuffer"));
   vkCmdFillBuffer(commands, buffer, 0, VK_WHOLE_SIZE, 0);
-  // To the host, where it has the memory, and to other users of it.
+  // Makes the zeros visible to the host, if it has the memory mapped, and to other users of it.
   auto to_host = VulkanStruct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
   to_host.srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT;
   to_host.dstAccessMask = VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT;

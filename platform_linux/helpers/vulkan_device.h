@@ -39,18 +39,18 @@ struct ExternalMemoryDevice::Vulkan {
   ~Vulkan();
 
   absl::Status OpenLoader();
-  // `rank` is what a device is worth, 0 if it will not do; `wanted` says that in words.
+  // `rank` gives the device's rank, 0 if it is not suitable; `wanted` says in words which is.
   using Rank = std::function<int(const VkPhysicalDeviceProperties&, const DeviceUuid&)>;
   absl::Status ChoosePhysicalDevice(const Rank& rank, const std::string& wanted);
   absl::Status CreateDevice();
   absl::Status CreateCommands();
 
-  // Makes all of the buffer zero, as others who open its memory see it from then on; waits for it.
-  // kDeadlineExceeded: the device works on it still, and it must not be destroyed.
+  // Fills the buffer with zeros, which others who open its memory see afterwards; waits for that.
+  // kDeadlineExceeded: the device still works on it, and it must not be destroyed.
   absl::Status Clear(VkBuffer buffer) ABSL_LOCKS_EXCLUDED(queue_mu);
 
   bool HasExtension(const char* name) const;
-  // What can be exported, as the driver says it.
+  // True if the driver says that such a buffer can be exported.
   bool BufferIsExportable(VkExternalMemoryHandleTypeFlagBits type, bool* dedicated_only) const;
   bool SemaphoreIsExportable() const;
   // Of the allowed types, the one to allocate from: host-visible and coherent memory on a device

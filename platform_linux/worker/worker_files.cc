@@ -53,7 +53,7 @@ void AddOwn(const std::string& path, std::vector<std::string>* out) {
   out->push_back(path);
 }
 
-// Less is none: what a driver writes of a program takes some hundred KB.
+// With less room than this there is none: a driver writes some hundred KB for a program.
 constexpr uint64_t kLeastRoomBytes = 1 << 20;
 
 bool IsFull(const std::string& folder) {
@@ -63,14 +63,14 @@ bool IsFull(const std::string& folder) {
          (room.f_files != 0 && room.f_favail == 0);
 }
 
-// "Permission denied at /home/x", if this user cannot have `path` as asked; "" if it can. A folder
-// to write in may be missing where it can be made, one to read in anywhere.
+// "Permission denied at /home/x", if this user cannot use `path` as `wanted`; "" if it can. A
+// folder to write in may be missing if it can be made; one to read may be missing.
 std::string ObstacleOn(const std::string& path, int wanted) {
   std::string above = "/";
   for (size_t end = 0; end != path.npos;) {
     end = path.find('/', end + 1);
     const std::string here = path.substr(0, end);
-    // With the slash, what is no folder is refused as that.
+    // With the slash, a file that is no folder is refused for that reason.
     const bool is_way = end != path.npos;
     if (::access(is_way ? (here + "/").c_str() : here.c_str(), is_way ? X_OK : wanted) == 0) {
       above = here;
@@ -85,7 +85,8 @@ std::string ObstacleOn(const std::string& path, int wanted) {
   return absl::StrCat(std::strerror(ENOSPC), " at ", above);
 }
 
-// What this user cannot do below the folder that the variable names, if it names one.
+// Says what this user cannot do below the folder that the variable names; "" if nothing, or it
+// names none.
 std::string Unusable(const char* what, const char* variable, const char* below, int wanted,
                      const char* advice) {
   const std::string folder = os::Variable(variable);
@@ -98,7 +99,7 @@ std::string Unusable(const char* what, const char* variable, const char* below, 
                       ")");
 }
 
-// PoCL's, which takes the first of these that is set.
+// For PoCL's cache: PoCL takes the first of these variables that is set.
 std::string UnusableCache() {
   constexpr char kWhat[] = "write to the compile cache";
   constexpr char kAdvice[] = "set cache_directory in [worker], or ";
@@ -158,7 +159,7 @@ absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
 }
 
 void LeaveDaemonsFolder() {
-  // Where there is none, it stays.
+  // Without such a folder the working directory stays as it is.
   [[maybe_unused]] const int result = ::chdir(os::Variable("TMPDIR").c_str());
 }
 

@@ -46,8 +46,7 @@ constexpr uint64_t kKeepPolicy = 0x08;
 constexpr uint64_t kKeepParams = 0x10;
 constexpr uint64_t kUtilClampMax = 0x40;
 
-// Calls change(tid) for every thread there is; those that they start inherit. True if it worked for
-// all.
+// Calls change(tid) for every thread; later ones inherit the result. True if it succeeded for all.
 template <typename F>
 bool ForEachThread(F&& change) {
   bool all = true;
@@ -80,15 +79,16 @@ bool MayReturnFromNice() {
   return may;
 }
 
-// sched(7): between changes of autogroups by who is not root, on the whole machine.
+// sched(7): the pause between changes of autogroups by users other than root, on the whole machine.
 constexpr absl::Duration kBetweenChanges = absl::Milliseconds(100);
 
-// The autogroup of a session: what Linux weighs between sessions that no control group tells apart.
+// The autogroup of a session: Linux schedules by it between sessions that no control group
+// separates.
 struct Autogroup {
   os::UniqueFd file;  // Constant once there are other threads.
   absl::Mutex mu;
   int wanted ABSL_GUARDED_BY(mu) = 0;
-  bool waits ABSL_GUARDED_BY(mu) = false;  // A thread does, to write it.
+  bool waits ABSL_GUARDED_BY(mu) = false;  // A thread waits to write it.
 
   // False: it is too early.
   bool Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -119,7 +119,7 @@ void SetAutogroupNice(int nice) {
 }
 
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-// Of folders in folders, each of which takes two descriptors.
+// Of nested folders, each of which takes two descriptors.
 constexpr int kMostDepth = 64;
 
 // None if it is no folder, or another user's.
@@ -130,8 +130,8 @@ os::UniqueFd OpenOwn(const std::string& folder) {
   return fd;
 }
 
-// By the folder's own descriptor all the way, so that nobody can put a link in its place, or in
-// that of one below. What lies deeper than `depth` is moved up into `top`, and counted.
+// Works by the folders' own descriptors, so that nobody can put links in their places. Moves
+// folders deeper than `depth` up into `top`, and counts them.
 void RemoveAllIn(int folder, int depth, int top, int* moved) {
   const int opened = ::openat(folder, ".", kOpenFolder);
   if (opened < 0) return;
@@ -185,7 +185,7 @@ absl::StatusOr<os::UniqueFd> CaptureStdout() {
   os::UniqueFd read_end(ends[0]);
   const os::UniqueFd write_end(ends[1]);
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(write_end.get(), F_SETPIPE_SZ, 1 << 20);  // A wish; a smaller pipe works too.
+  ::fcntl(write_end.get(), F_SETPIPE_SZ, 1 << 20);  // May fail; a smaller pipe works too.
   std::fflush(stdout);
   if (::dup2(write_end.get(), STDOUT_FILENO) < 0) return os::ErrnoStatus(errno, "dup2 of stdout");
   std::setvbuf(stdout, nullptr, _IONBF, 0);
@@ -206,7 +206,7 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
 std::string MakeTemporaryFolder() {
   std::error_code error;
   const std::filesystem::path above = std::filesystem::temp_directory_path(error);
-  if (error) return "";  // TMPDIR is no folder: not below the working one instead.
+  if (error) return "";  // TMPDIR is no folder; the working directory must not stand in for it.
   std::string name = (above / kTemporaryFolderPrefix).string() + "XXXXXX";
   return ::mkdtemp(name.data()) != nullptr ? name : "";
 }
@@ -224,7 +224,7 @@ void RemoveHeldFolder(const std::string& folder, os::UniqueFd held) {
     before = moved;
     RemoveAllIn(held.get(), kMostDepth, held.get(), &moved);
   }
-  ::rmdir(folder.c_str());  // Another that has its name by now goes only if it is empty.
+  ::rmdir(folder.c_str());  // If another folder has the name by now, it goes only if it is empty.
 }
 
 bool IsPathInFolder(const std::string&) { return true; }
