@@ -3,7 +3,7 @@
 
 namespace sluice::os {
 
-// A handle is closed at once here, whoever made what it stands for.
+// Closing a handle never takes long here, whoever made its object.
 void CloseElsewhere(std::vector<UniqueFd>, std::shared_ptr<void>) {}
 
 void CloseElsewhere(UniqueFd, std::shared_ptr<void>) {}

@@ -19,7 +19,7 @@ void TakeCommandLine(int* argc, char*** argv) {
   static auto* const texts = new std::vector<std::string>;
   static auto* const pointers = new std::vector<char*>;
   for (int i = 0; i < count; ++i) texts->push_back(FromWide(words[i]));
-  // As people ask programs of Windows' for help; behind another word it is that one's value.
+  // Windows' users ask for help by "/?"; behind another word it is that word's value.
   for (size_t i = 1; i < texts->size() && i < 3; ++i) {
     std::string& word = (*texts)[i];
     if (word == "/?" || word == "-?") word = "--help";

@@ -28,7 +28,7 @@ std::string StateFolderOf(const std::string&) { return ""; }
 
 std::string StateFileOf(const std::string&, const std::string&) { return ""; }
 
-// Pipes lie in no folder that somebody could give away: each has rights of its own.
+// Pipes lie in no folder that could be given to clients: each has rights of its own.
 bool IsInClientsReach(const std::string&, const std::string&) { return false; }
 
 std::string OldClientNameOf(const std::string&) { return ""; }

@@ -16,13 +16,13 @@ void EnsureStandardDescriptors() {}
 
 bool ReceiveChildSignals() { return false; }
 
-// Nobody inherits children here.
+// On Windows no process inherits children.
 void LeaveFirstProcess() {}
 
 void PrepareDaemonProcess() {
-  // A fault is a line in the log and an exit code, not a window that waits for somebody.
+  // A fault becomes a line in the log and an exit code, not a window that waits for a person.
   ::SetErrorMode(SEM_FAILCRITICALERRORS | SEM_NOGPFAULTERRORBOX | SEM_NOOPENFILEERRORBOX);
-  // Libraries come from the system's folder alone: nothing that lies about is loaded.
+  // Libraries come from the system's folder alone, not from PATH or the current folder.
   ::SetDefaultDllDirectories(LOAD_LIBRARY_SEARCH_SYSTEM32);
   ::HeapSetInformation(nullptr, HeapEnableTerminationOnCorruption, nullptr, 0);
 }

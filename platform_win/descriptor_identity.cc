@@ -3,7 +3,7 @@
 
 namespace sluice::os {
 
-// Nobody closes handles that are not his own here, and nothing forks.
+// On Windows programs do not close handles that they did not open, and nothing forks.
 DescriptorIdentity IdentityOf(int fd) { return {fd, 0, 0}; }
 bool IsStillThere(const DescriptorIdentity&) { return true; }
 bool HasStandardDescriptors() { return true; }

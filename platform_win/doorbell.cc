@@ -39,7 +39,7 @@ bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, uint32_t bitset,
                int64_t timeout_ns) {
   const MappedWord mapped = FindMappedWord(word);
   if (mapped.section == nullptr || !mapped.section->bells()[0].valid()) {
-    // In memory of this process alone.
+    // The word is in this process's own memory.
     return ::WaitOnAddress(word, &expected, sizeof(expected), Milliseconds(timeout_ns)) ||
            ::GetLastError() != ERROR_TIMEOUT;
   }
@@ -48,10 +48,10 @@ bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, uint32_t bitset,
   while (word->load(std::memory_order_seq_cst) == expected) {
     const int64_t left = timeout_ns < 0 ? -1 : std::max<int64_t>(deadline - NowNs(), 0);
     if (::WaitForSingleObject(bell, Milliseconds(left)) != WAIT_OBJECT_0) return false;
-    // The bell keeps one ring that nobody slept for; so look again.
+    // The bell keeps a ring for which nobody slept: look again.
   }
-  // Another may sleep on the same word, and the ring woke but one: pass it on. The last one leaves
-  // it rung, which costs one look.
+  // The ring woke only one sleeper, and another one may sleep on the same word: ring again. After
+  // the last one the bell stays rung, which costs one look.
   ::SetEvent(bell);
   return true;
 }
@@ -59,7 +59,7 @@ bool FutexWait(std::atomic<uint32_t>* word, uint32_t expected, uint32_t bitset,
 int FutexWake(std::atomic<uint32_t>* word, int count, uint32_t bitset) {
   const MappedWord mapped = FindMappedWord(word);
   if (mapped.section == nullptr || !mapped.section->bells()[0].valid()) {
-    ::WakeByAddressAll(word);  // Those that the bits do not mean look again and sleep on.
+    ::WakeByAddressAll(word);  // Sleepers with other bits look again and sleep on.
     return count;
   }
   const auto& bells = mapped.section->bells();

@@ -31,8 +31,8 @@ void DynamicLibrary::Close() {
 }
 
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& path) {
-  // A bare name is one of the system's; with a folder, what it needs may lie beside it. The current
-  // folder and PATH, where anybody may put a library, are never looked into.
+  // A bare name is one of the system's libraries; one with a folder may have its own dependencies
+  // beside it. The current folder and PATH, where anybody may put a library, are never searched.
   const bool has_folder = path.find_first_of("\\/") != std::string::npos;
   const DWORD search = has_folder ? LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32
                                   : LOAD_LIBRARY_SEARCH_SYSTEM32;

@@ -73,7 +73,8 @@ absl::StatusOr<UniqueFd> CreateNewFile(const std::string& path, NewFile kind) {
   return AddFile(std::move(file));
 }
 
-// In the user's temporary folder, gone with its last handle; nobody else can open it meanwhile.
+// A file in the user's temporary folder, removed with its last handle; nobody else can open it
+// meanwhile.
 absl::StatusOr<UniqueFd> CreateScratchFile(const char* name) {
   wchar_t folder[MAX_PATH + 1];
   const DWORD length = ::GetTempPathW(std::size(folder), folder);
@@ -117,7 +118,7 @@ absl::StatusOr<std::string> ReadScratchFile(int fd, size_t max_bytes) {
   }
   std::string bytes(static_cast<size_t>(size.QuadPart), '\0');
   for (size_t done = 0; done < bytes.size();) {
-    OVERLAPPED at = {};  // Says where, and moves the position that the writer shares.
+    OVERLAPPED at = {};  // The offset to read from; the read also moves the writer's position.
     at.Offset = static_cast<DWORD>(done);
     DWORD count = 0;
     if (!::ReadFile((*file)->handle(), bytes.data() + done, static_cast<DWORD>(bytes.size() - done),

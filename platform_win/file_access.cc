@@ -3,7 +3,7 @@
 
 namespace sluice::os {
 
-// A process cannot take its own access to files away. Workers get a restricted token instead, at
+// A process cannot give up its own access to files. Workers get a restricted token instead, at
 // their start (process.cc).
 int FileConfinementVersion() { return 0; }
 

@@ -20,7 +20,7 @@ absl::StatusOr<ForeignMemory> DescribeForeignMemory(int fd) {
   return memory;
 }
 
-// No device of Windows' is waited for through a section.
+// A section is never a device's memory.
 absl::Status CheckDeviceMemory(int) {
   return absl::UnimplementedError("no memory of a device's is imported on Windows yet");
 }
@@ -31,8 +31,8 @@ absl::Status WaitForDevices(int, const ForeignMemory&, bool, absl::Time) {
 absl::Status BeginAccess(int, const ForeignMemory&, bool) { return absl::OkStatus(); }
 absl::Status EndAccess(int, const ForeignMemory&, bool) { return absl::OkStatus(); }
 
-// A section of a file has no calls to read and write it: it could only be mapped, and then an
-// access faults when its disk or its server is gone.
+// There are no calls to read and write a section of a file. It could only be mapped, and then an
+// access would fault when its disk or its server is gone.
 absl::Status ReadForeignMemory(int, uint8_t*, uint64_t) {
   return absl::UnimplementedError("a section of a file is not taken as memory");
 }

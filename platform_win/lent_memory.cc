@@ -31,11 +31,11 @@ constexpr ACCESS_MASK kMoreThanReading = SECTION_MAP_WRITE | SECTION_EXTEND_SIZE
                                          WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL |
                                          MAXIMUM_ALLOWED;
 
-// True if this entry lets anybody do more than read; sets `*owner` if it says what the owner may.
+// True if this entry lets anybody do more than read; sets `*owner` if it limits the owner's rights.
 bool GivesMore(const ACE_HEADER* entry, bool* owner) {
   if ((entry->AceFlags & INHERIT_ONLY_ACE) != 0) return false;  // It concerns other objects.
   if (entry->AceType == ACCESS_DENIED_ACE_TYPE) return false;
-  if (entry->AceType != ACCESS_ALLOWED_ACE_TYPE) return true;  // Not looked into.
+  if (entry->AceType != ACCESS_ALLOWED_ACE_TYPE) return true;  // Of a kind that is not examined.
   SID owner_rights = {
       SID_REVISION, 1, SECURITY_CREATOR_SID_AUTHORITY, {SECURITY_CREATOR_OWNER_RIGHTS_RID}};
   const auto* allowed = reinterpret_cast<const ACCESS_ALLOWED_ACE*>(entry);
@@ -43,10 +43,10 @@ bool GivesMore(const ACE_HEADER* entry, bool* owner) {
   return (allowed->Mask & kMoreThanReading) != 0;
 }
 
-// True if no account can make a handle for writing of one for reading: the access list gives nobody
-// more, and takes from the owner what it has by being the owner, the right to change the list. That
-// is not tried out: a reader is another account than this process's, or the owner. False also where
-// the list cannot be read.
+// True if no account can turn a handle for reading into one for writing: the access list gives
+// nobody more, and also takes the right to change the list from the owner. This examines the list
+// instead of trying, since a reader is another account than this process's, or the owner. False
+// also if the list cannot be read.
 bool ReadersStayReaders(HANDLE section) {
   const OwnedHandle asking = DuplicateHandleHere(section, READ_CONTROL);
   if (!asking.valid()) return false;
@@ -106,7 +106,7 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
   return facts->size_bytes;
 }
 
-// What a handle may do is fixed when it is made, whoever owns the section.
+// A handle's rights are fixed when it is made, whoever owns the section.
 void TakeOverLentMemory(int, bool) {}
 
 absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
@@ -121,8 +121,8 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
   return Lend(fd, SECTION_MAP_READ | SECTION_MAP_WRITE | SECTION_QUERY);
 }
 
-// Sections that we have made pass (shared_memory.cc). One that a client brought has whatever access
-// list it was made with.
+// Sections that we have made pass (shared_memory.cc). A client's section has whatever access list
+// it was made with.
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t, bool trusted) {
   if (kind == LentKind::kOpaque && !trusted) {
     return absl::FailedPreconditionError(

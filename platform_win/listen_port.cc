@@ -21,8 +21,8 @@ int StartSockets() {
   return error;
 }
 
-// Winsock's code for the attempt; 0 if it went well. Nothing listens afterwards. As gRPC, without
-// SO_REUSEADDR, by which Windows lets one program take a port from another.
+// Returns Winsock's error code; 0 if the attempt succeeded. Nothing listens afterwards. Like gRPC,
+// does not set SO_REUSEADDR, with which Windows lets one program take a port from another.
 int TryBind(const addrinfo& address) {
   const SOCKET socket = ::socket(address.ai_family, SOCK_STREAM, IPPROTO_TCP);
   if (socket == INVALID_SOCKET) return ::WSAGetLastError();

@@ -27,13 +27,13 @@ namespace sluice::os {
 namespace {
 
 constexpr char kPrefix[] = R"(\\.\pipe\)";
-constexpr size_t kMaxName = 256;  // The whole of it, as CreateNamedPipe says.
+constexpr size_t kMaxName = 256;  // Of the whole name (CreateNamedPipe).
 constexpr DWORD kBufferBytes = 64 * 1024;
-// The first message of a connection, which is no message of the broker's: a client's token can be
-// had only once something has been read from it.
+// The first bytes of a connection, before the broker's messages: the server gets a client's token
+// only after it has read something from it.
 constexpr char kGreeting[] = "sluice-1";
 constexpr size_t kMaxGreeting = 64;    // Connections whose greeting has not come yet.
-constexpr size_t kInstancesReady = 4;  // That clients can connect to at once.
+constexpr size_t kInstancesReady = 4;  // Clients can connect to these at once.
 constexpr int kPassesAtOnce = 100;
 
 int64_t NowMs() {
@@ -63,7 +63,7 @@ OwnedHandle CreateInstance(const std::wstring& name, PipeSecurity* security, boo
       kBufferBytes, kBufferBytes, 0, security->get()));
 }
 
-// The server may ask who we are, and nothing more with it.
+// The server may identify us, but not act as us.
 OwnedHandle OpenPipe(const std::wstring& name) {
   OwnedHandle pipe(::CreateFileW(name.c_str(), kPipeClientAccess, 0, nullptr, OPEN_EXISTING,
                                  FILE_FLAG_OVERLAPPED | SECURITY_SQOS_PRESENT |
@@ -78,7 +78,7 @@ OwnedHandle OpenPipe(const std::wstring& name) {
   return pipe;
 }
 
-// OK if whoever has the pipe's name may have power over its clients; else says whose it is.
+// OK if the server of this pipe may have power over its clients (MayServe); else says whose it is.
 absl::Status CheckServer(HANDLE pipe, const std::string& what) {
   PSID sid = nullptr;
   PSECURITY_DESCRIPTOR descriptor = nullptr;
@@ -111,7 +111,7 @@ absl::Status CheckServer(HANDLE pipe, const std::string& what) {
                    ", not to the system, administrators or this user; is that a daemon?"));
 }
 
-// The token of who has written what was last read.
+// The token of the client whose bytes were read last.
 absl::StatusOr<OwnedHandle> ClientToken(HANDLE pipe) {
   if (!::ImpersonateNamedPipeClient(pipe)) {
     return WindowsStatus(::GetLastError(), "asking a pipe for its client");
@@ -124,7 +124,7 @@ absl::StatusOr<OwnedHandle> ClientToken(HANDLE pipe) {
   return OwnedHandle(token);
 }
 
-// The process that has the pipe's other end, and whose it is.
+// The process that has the pipe's other end, and its user.
 absl::StatusOr<PipePeer> PeerOf(HANDLE pipe) {
   absl::StatusOr<OwnedHandle> token = ClientToken(pipe);
   if (!token.ok()) return token.status();
@@ -191,8 +191,8 @@ class Listener final : public HandleObject {
 
  private:
   enum class State {
-    kIdle,       // New, or without the client that it had: to be connected.
-    kListening,  // A connection is waited for.
+    kIdle,       // New, or its client has left: to be connected.
+    kListening,  // Waits for a connection.
     kGreeting,   // Connected; waits for the greeting.
   };
 
@@ -242,7 +242,7 @@ class Listener final : public HandleObject {
 
   void StartGreeting(Instance* instance) {
     Prepare(instance, State::kGreeting);
-    // Its result is looked at in Advance, whatever it is.
+    // Advance looks at the result, whatever it is.
     if (!::ReadFile(instance->pipe.get(), instance->buffer, sizeof(instance->buffer), nullptr,
                     &instance->overlapped) &&
         ::GetLastError() != ERROR_IO_PENDING && ::GetLastError() != ERROR_MORE_DATA) {
@@ -250,7 +250,7 @@ class Listener final : public HandleObject {
     }
   }
 
-  // It can be connected again; to close it could be to close the last one.
+  // Makes it ready for another connection. Closing it instead could close the last instance.
   static void End(Instance* instance) {
     ::DisconnectNamedPipe(instance->pipe.get());
     instance->state = State::kIdle;
@@ -259,13 +259,13 @@ class Listener final : public HandleObject {
   static void Cancel(Instance* instance) {
     if (instance->state == State::kIdle) return;
     ::CancelIoEx(instance->pipe.get(), &instance->overlapped);
-    // The event is all instances': it does not say when this one is done.
+    // All instances share the event: it does not say when this one is done.
     while (!HasOverlappedIoCompleted(&instance->overlapped)) ::SwitchToThread();
   }
 
-  // Looks at every instance until none has got further, or clients come so fast that others would
-  // wait for them. The event is cleared before, since each start of an operation clears it as well:
-  // what completes later sets it.
+  // Looks at every instance until none makes progress, or clients come so fast that other work
+  // would wait. Clears the event first: each start of an operation clears it as well, and later
+  // completions set it.
   void Advance() {
     ::ResetEvent(event_.get());
     bool progress = true;
@@ -328,8 +328,8 @@ class Listener final : public HandleObject {
       return false;
     }
     absl::StatusOr<PipePeer> peer = PeerOf(instance->pipe.get());
-    if (!peer.ok()) return false;  // It is gone already, or not who it seems.
-    // Nobody is served by the instances that hold the name.
+    if (!peer.ok()) return false;  // It has left already, or another process has its number.
+    // Clients need instances besides the one that holds the name.
     if (connecting_.size() <= kInstancesReady && !AddInstance()) return false;
     auto end = std::make_shared<PipeEnd>(std::move(instance->pipe), *std::move(peer));
     end->SetNonBlocking(true);
@@ -347,7 +347,7 @@ class Listener final : public HandleObject {
 
 namespace {
 
-// The number and the program of who serves a pipe, as far as that can be seen.
+// The process number and the program of a pipe's server, as far as they can be seen.
 std::string DescribeServer(const std::wstring& name) {
   const OwnedHandle pipe(::CreateFileW(name.c_str(), FILE_READ_ATTRIBUTES, 0, nullptr,
                                        OPEN_EXISTING, SECURITY_SQOS_PRESENT | SECURITY_ANONYMOUS,
@@ -471,7 +471,7 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
     }
     pipe = OpenPipe(name);
   }
-  // Before anything is said to it, or heard from it.
+  // Before the first byte is sent or read.
   if (absl::Status server = CheckServer(pipe.get(), what); !server.ok()) return server;
   auto end = std::make_shared<PipeEnd>(std::move(pipe));
   if (timeout_ms >= 0) end->LimitSends(static_cast<DWORD>(timeout_ms));
@@ -488,14 +488,14 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
 absl::StatusOr<UniqueFd> ListenLocal(const std::string& path, mode_t mode, int) {
   if (absl::Status named = CheckLocalName(path); !named.ok()) return named;
   const std::wstring name = ToWide(path);
-  // Wine 8 knows FILE_FLAG_FIRST_PIPE_INSTANCE, and does nothing with it.
+  // Wine 8 accepts FILE_FLAG_FIRST_PIPE_INSTANCE and ignores it.
   const bool taken = ::WaitNamedPipeW(name.c_str(), 1) || ::GetLastError() == ERROR_SEM_TIMEOUT;
   if (taken) return NameIsTaken(path);
   PipeSecurity security(PipeOthersOfMode(mode));
   OwnedHandle first = CreateInstance(name, &security, /*first=*/true, PIPE_UNLIMITED_INSTANCES);
   if (!first.valid()) {
     const DWORD error = ::GetLastError();
-    // Somebody has this name: another daemon, or one who wants to be taken for it.
+    // Another daemon has this name, or a program that pretends to be it.
     if (error == ERROR_ACCESS_DENIED || error == ERROR_PIPE_BUSY) {
       return NameIsTaken(path);
     }
@@ -525,12 +525,12 @@ void HangUp(int socket) {
   }
 }
 
-const int kDeliveryMs = 2000;  // Milliseconds where the machine has something else to do.
+const int kDeliveryMs = 2000;  // Takes milliseconds on an idle machine.
 
 // The system decides: a pipe's buffer is 64 KiB and one message.
 void LimitUnread(int, int) {}
 
-// A handle that is not asked for does not become a descriptor.
+// A handle that nobody asked for does not become a descriptor.
 void RefuseDescriptors(int) {}
 
 bool IsLocalListener(int fd) { return FindDescriptor(fd, HandleKind::kListener) != nullptr; }

@@ -29,7 +29,7 @@ const char* WhyNotFromNative() {
 
 void CloseNative(NativeHandle handle) { const OwnedHandle closed(handle); }
 
-// An offset must be one that views can begin at (64 KiB); the system says so if it is not.
+// Views begin at multiples of 64 KiB; the system refuses other offsets.
 absl::StatusOr<void*> MapNative(NativeHandle handle, uint64_t offset, uint64_t size_bytes,
                                 bool writable) {
   void* view = ::MapViewOfFile(handle, writable ? FILE_MAP_READ | FILE_MAP_WRITE : FILE_MAP_READ,

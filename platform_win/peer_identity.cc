@@ -27,11 +27,11 @@ std::optional<uid_t> ParseUser(const std::string& text) {
   DWORD name_length = std::size(name);
   DWORD domain_length = std::size(domain);
   SID_NAME_USE use;
-  // One that the system does not know now may be a user's of a domain.
+  // A SID that the system does not know now may be a domain user's.
   const bool is_group =
       ::LookupAccountSidW(nullptr, sid, name, &name_length, domain, &domain_length, &use) &&
       IsGroup(sid, use);
-  // As the tokens' are written, to which it is compared: there are other ways of writing it.
+  // In the spelling of tokens' SIDs, with which it is compared: there are other spellings.
   const std::string plain = TextOfSid(sid);
   ::LocalFree(sid);
   return is_group || plain.empty() ? std::nullopt : std::make_optional(UserOfSid(plain));

@@ -16,7 +16,7 @@
 namespace sluice::os {
 namespace {
 
-// Before each message's own bytes: what handles come with it.
+// Stands before each message's own bytes and says which handles come with it.
 struct PipeHeader {
   uint32_t magic;
   uint16_t flags;
@@ -35,7 +35,7 @@ constexpr uint16_t kInReceiver = 1;
 
 constexpr size_t kMaxPacketBytes = size_t{256} << 10;
 
-// Of a handle in another process, which need not be one: closes it there.
+// Closes a handle in another process, if it is one.
 void CloseIn(HANDLE process, uint64_t value) {
   HANDLE here = nullptr;
   if (::DuplicateHandle(process, reinterpret_cast<HANDLE>(value), ::GetCurrentProcess(), &here, 0,
@@ -44,7 +44,7 @@ void CloseIn(HANDLE process, uint64_t value) {
   }
 }
 
-// Pseudo handles mean something else in each process, the puller's too: never pull one.
+// A pseudo handle means another object in each process, also in ours: never pull one.
 bool IsPlainHandle(uint64_t value) {
   return value != 0 && value % 4 == 0 && value < (uint64_t{1} << 31);
 }
@@ -91,7 +91,7 @@ PipeEnd::PipeEnd(OwnedHandle pipe) : PipeEnd(std::move(pipe), PipePeer()) {}
 
 PipeEnd::~PipeEnd() {
   DWORD bytes;
-  // Until the system is done with our buffers.
+  // Waits until the system is done with our buffers.
   if (read_state_ == ReadState::kPending) {
     ::CancelIoEx(handle(), &read_);
     ::GetOverlappedResult(handle(), &read_, &bytes, TRUE);
@@ -105,7 +105,7 @@ PipeEnd::~PipeEnd() {
 // --- bytes
 
 void PipeEnd::StartRead() {
-  // A thread takes with it what it has begun to read; that is nobody's end.
+  // A thread's end cancels the read that it has begun. That is no end of the pipe.
   DWORD bytes = 0;
   if (read_state_ == ReadState::kPending && !hung_up_ &&
       !::GetOverlappedResult(handle(), &read_, &bytes, FALSE) &&
@@ -140,13 +140,14 @@ HANDLE PipeEnd::PrepareWriteWait() {
   return write_pending_ ? write_event_.get() : nullptr;
 }
 
-// Whoever waits here is woken by the end of what it waits for. An end of the pipe that is not the
-// server's can say "end" to the other only by closing its handle, so that this is done to it now.
+// Ends all waits at this end. A client's end can tell the other side only by closing its handle,
+// which this does at once.
 void PipeEnd::HangUp() {
   if (hung_up_.exchange(true)) return;
   std::unique_lock<std::mutex> read_lock(read_mutex_, std::defer_lock);
   std::unique_lock<std::mutex> write_lock(write_mutex_, std::defer_lock);
-  // A thread that has looked at hung_up_ before may start what is to be cancelled only now.
+  // A thread that read hung_up_ before may start another operation now, which must be cancelled,
+  // too.
   while (std::try_lock(read_lock, write_lock) >= 0) {
     ::CancelIoEx(handle(), nullptr);
     ::SwitchToThread();
@@ -218,7 +219,7 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
   if (hung_up_) return absl::AbortedError("the connection was ended");
   DWORD written = 0;
   if (write_pending_) {
-    // The last one is still on its way: the peer does not read.
+    // The last write is still pending: the peer does not read.
     if (!::GetOverlappedResult(handle(), &write_, &written, non_blocking_ ? FALSE : TRUE) &&
         ::GetLastError() == ERROR_IO_INCOMPLETE) {
       return absl::UnavailableError("send would block");
@@ -233,8 +234,7 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
       error = ::GetLastError();
     }
   };
-  // Operations that are still on their way when the call returns would end with the thread that
-  // began it.
+  // A pending operation would end with the thread that began it.
   if (non_blocking_) {
     RunWhereIoLasts(write);
   } else {
@@ -242,7 +242,7 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
   }
   if (error == ERROR_IO_PENDING) {
     if (non_blocking_) {
-      write_pending_ = true;  // The system has it from our buffer; the next one would block.
+      write_pending_ = true;  // The system reads from our buffer; the next write would block.
       return absl::OkStatus();
     }
     const bool late = ::WaitForSingleObject(write_event_.get(), send_limit_ms_) == WAIT_TIMEOUT;
@@ -334,7 +334,7 @@ absl::StatusOr<size_t> PipeEnd::Receive(void* buffer, size_t capacity, int max_o
   }
   OwnedHandle other = OtherProcess();
   const bool in_receiver = (header.flags & kInReceiver) != 0;
-  // Nobody but who duplicates says that a handle is in this process.
+  // Only the end that duplicates may say that a handle is in this process.
   if (header.object_count > 0 && in_receiver && duplicates() && other.valid()) {
     return absl::InvalidArgumentError("a peer that names handles of ours");
   }

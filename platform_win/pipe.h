@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One end of a named pipe in message mode: what a SOCK_SEQPACKET socket is elsewhere. A message is
-// whole or not at all; handles travel with it.
+// One end of a named pipe in message mode, which stands for Linux's SOCK_SEQPACKET socket. A
+// message arrives whole or not at all; handles travel with it.
 //
-// Handles. Of the two ends one may duplicate into and out of the other's process, and does it all;
-// the other only names handles of its own. Which one it is, is fixed when the pipe is made:
+// Handles. One of the two ends may duplicate into and out of the other's process, and does so both
+// ways; the other only names handles of its own. The pipe's maker decides which end duplicates:
 //
 //   client - broker   the broker, which opened the client's process when it accepted
 //   broker - child    the broker, which has started the child
 //   client - worker   the client, whom the broker gives the worker's process (see README)
 //   resource client - broker   the broker, whose end stays where it is (FirstEnd::kStays)
 //
-// A peer that names handles and has not the right to decide where they are (`kInReceiver` from one
-// that the receiver is to pull from) breaks the protocol. A handle that is pulled from a peer is
-// checked: it is no pseudo handle, and of the type that it is said to be.
+// Only the end that duplicates may say that handles are in the receiver's process (`kInReceiver`);
+// from the other end that breaks the protocol. A handle that is pulled from a peer is checked: it
+// must be no pseudo handle, and of the type that the message says.
 //
-// One read is always in flight while somebody waits for the pipe, which is how it gets an event to
-// wait for; so an end must not be read by two processes. Thread-safe.
+// A wait for the pipe keeps one read in flight, whose event it waits for; so two processes must not
+// read the same end. Thread-safe.
 #pragma once
 
 #include <windows.h>
@@ -36,27 +36,27 @@
 
 namespace sluice::os {
 
-// Both ends of a pair were made here; whose process each is in now.
+// A pair of ends made here, with the process that each is in now.
 struct PipePair {
   std::mutex mutex;
   OwnedHandle holder[2];     // Null: this process.
-  bool first_stays = false;  // Set when it is made: side 0 is this process's for ever.
+  bool first_stays = false;  // Set when it is made: side 0 stays in this process.
 };
 
 // The peer at the other end of a connection that was accepted.
 struct PipePeer {
-  OwnedHandle process;  // PROCESS_DUP_HANDLE, SYNCHRONIZE and to be asked about.
+  OwnedHandle process;  // With PROCESS_DUP_HANDLE, SYNCHRONIZE and the right to query it.
   uid_t user = 0;
   pid_t pid = -1;
 };
 
 // A pipe from a child, or from this process's own code: (read end, for a PipeEnd; write end, for
-// whoever knows only files). `mode`: PIPE_TYPE_... and PIPE_READMODE_...
+// code that knows only files). `mode`: PIPE_TYPE_... and PIPE_READMODE_...
 absl::StatusOr<std::pair<OwnedHandle, OwnedHandle>> CreateOneWayPipe(DWORD mode, DWORD bytes);
 
 class PipeEnd final : public HandleObject {
  public:
-  // What one read of a pipe of bytes gives, at most.
+  // The most that one read of a pipe of bytes returns.
   static constexpr size_t kReadBytes = 4096;
 
   // Of a pair that was made here.
@@ -76,19 +76,19 @@ class PipeEnd final : public HandleObject {
   absl::StatusOr<size_t> Receive(void* buffer, size_t capacity, int max_objects,
                                  std::vector<std::shared_ptr<HandleObject>>* objects);
 
-  // One message's bytes, without handles, or what a pipe of bytes holds. The greeting of a
-  // connection; output.
+  // One message's bytes, without handles, or the bytes that a pipe holds. For the greeting of a
+  // connection, and for output.
   absl::StatusOr<std::string> ReceiveRaw(bool may_block);
   absl::Status SendRaw(std::string bytes);
-  // Sends that block give up after this, with kDeadlineExceeded: who has made a pipe without room
-  // has each of them wait for its reader.
+  // Blocking sends give up after this, with kDeadlineExceeded. A peer that made a pipe without
+  // buffer makes each of them wait for its reader.
   void LimitSends(DWORD limit_ms) { send_limit_ms_ = limit_ms; }
 
   HANDLE PrepareWait() override;
   // Null if it can be written to now.
   HANDLE PrepareWriteWait();
 
-  // As HangUp in local_socket.h: from now on this end is at its end, for the other side too.
+  // As HangUp in local_socket.h: from now on both ends are at their end of file.
   void HangUp();
 
   // Set at accept.
@@ -98,7 +98,8 @@ class PipeEnd final : public HandleObject {
   void GoneTo(HANDLE process);
   // The process that has the other end, as far as this one knows and may duplicate into it.
   OwnedHandle OtherProcess() const;
-  // The other end is this process's for ever: whoever gets this one needs nobody's process.
+  // True if the other end stays in this process: then whoever gets this one does not need the
+  // other's process.
   bool OtherEndStays() const { return pair_ != nullptr && pair_->first_stays && side_ == 1; }
 
  private:

@@ -14,8 +14,8 @@
 namespace sluice::os {
 namespace {
 
-// A wait of the thread pool for each descriptor, once: the pool needs one thread for 63 of them.
-// What was told is looked at again at the next Wait, and waited for again if it is not ready.
+// One wait of the thread pool for each descriptor: the pool needs one thread for 63 of them. The
+// next Wait looks again at each reported descriptor, and starts a new wait if it is not ready.
 class PoolPoller final : public Poller {
  public:
   explicit PoolPoller(OwnedHandle wake) : wake_(std::move(wake)) {}
@@ -24,8 +24,8 @@ class PoolPoller final : public Poller {
     while (!watches_.empty()) Remove(watches_.begin()->first, 0);
   }
 
-  // A pipe that is watched for its hang-up is one that nobody speaks on: what comes is its end, or
-  // a reason to end it.
+  // Nobody sends on a pipe that is watched for its hang-up: it becomes ready by its end, or by
+  // bytes that are a reason to end it.
   absl::Status Add(uint64_t key, int fd, Interest) override {
     auto watch = std::make_unique<Watch>();
     watch->poller = this;
@@ -86,7 +86,7 @@ class PoolPoller final : public Poller {
     PoolPoller* poller = nullptr;
     uint64_t key = 0;
     std::shared_ptr<HandleObject> object;
-    HANDLE wait = nullptr;  // Of the pool; null if it is looked at in the next Wait.
+    HANDLE wait = nullptr;  // The pool's; null if the next Wait looks at it.
   };
 
   static void CALLBACK OnReady(void* context, BOOLEAN) {

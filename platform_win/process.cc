@@ -29,7 +29,7 @@
 namespace sluice::os {
 namespace {
 
-// The numbers that Linux has for the two ways of ending that are told apart.
+// Linux's signal numbers, for the two ways of ending that are distinguished.
 constexpr int kSignalKill = 9;
 constexpr int kSignalFault = 11;
 constexpr DWORD kKilledExitCode = 0x40534b4c;  // KillGroup's exit code: "SLK@".
@@ -37,8 +37,8 @@ constexpr DWORD kFirstExceptionCode = 0xc0000000;
 
 constexpr char kLocalService[] = "S-1-5-19";
 
-// A child may write nowhere else: it is of low integrity, unlike its user's own folders, and a
-// service's user has none. Workers lay out the headers of programs there, and drivers their
+// The only folder that a child may write: it has low integrity, unlike its user's own folders, and
+// a service's user has none. Workers lay out the headers of programs there, and drivers their
 // compilers' files. "" if it cannot be made.
 std::string MakeWorkFolder() {
   const bool privileged = IsPrivileged();
@@ -93,12 +93,12 @@ std::wstring EnvironmentBlock(std::vector<std::string> entries) {
   return block;
 }
 
-// Where the child and all that it starts are held together, bounded and ended.
+// The job that holds the child and all that it starts, limits them and ends them.
 absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox, bool bound_desktop) {
   OwnedHandle job(::CreateJobObjectW(nullptr, nullptr));
   if (!job.valid()) return WindowsStatus(::GetLastError(), "creating a job");
   JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {};
-  // A crash ends the process; nobody is there to press a button.
+  // A crash ends the process without a dialog.
   limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION;
   if (sandbox.data_bytes != 0) {
     limits.BasicLimitInformation.LimitFlags |= JOB_OBJECT_LIMIT_JOB_MEMORY;
@@ -112,7 +112,8 @@ absl::StatusOr<OwnedHandle> CreateJob(const SandboxOptions& sandbox, bool bound_
     return WindowsStatus(::GetLastError(), "bounding a job");
   }
   if (!bound_desktop) return job;
-  // No clipboard, no windows of others, no shutting down. Where there are no desktops, none needed.
+  // No clipboard, no windows of others, no shutting down. A system without desktops needs no such
+  // limit.
   JOBOBJECT_BASIC_UI_RESTRICTIONS no_desktop = {};
   no_desktop.UIRestrictionsClass = JOB_OBJECT_UILIMIT_DESKTOP | JOB_OBJECT_UILIMIT_DISPLAYSETTINGS |
                                    JOB_OBJECT_UILIMIT_EXITWINDOWS | JOB_OBJECT_UILIMIT_GLOBALATOMS |
@@ -135,9 +136,8 @@ void WarnOfDesktop() {
   });
 }
 
-// The job that the process is in from now on; without one it is ended. One that bounds the desktop
-// holds nobody who is in another job already, as what we start is where we are in one (a
-// container's, a build's).
+// Puts the process into a new job, or ends it. A process that is in another job cannot enter one
+// that limits the desktop; our children are in one if we are (a container's, a build's).
 absl::StatusOr<OwnedHandle> HoldInJob(const SandboxOptions& sandbox, HANDLE process) {
   DWORD error = ERROR_SUCCESS;
   for (const bool bound_desktop : {true, false}) {
@@ -163,7 +163,7 @@ OwnedHandle OpenNull() {
                                    0, nullptr));
 }
 
-// Inheritable duplicates of what the child's stdin, stdout and stderr are.
+// Inheritable duplicates of the child's stdin, stdout and stderr.
 struct StandardHandles {
   OwnedHandle input = OpenNull();
   OwnedHandle output;
@@ -267,7 +267,7 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   }
   OwnedHandle process(started.hProcess);
   const OwnedHandle thread(started.hThread);
-  // Held before its first instruction: nothing that it starts escapes.
+  // In the job before its first instruction, so that nothing that it starts escapes.
   absl::StatusOr<OwnedHandle> job = HoldInJob(options.sandbox, process.get());
   if (!job.ok()) return job.status();
   for (const auto& [descriptor, number] : options.descriptors) {
@@ -297,7 +297,7 @@ void ChildProcess::KillGroup() const {
   if (object == nullptr) return;
   const auto& process = static_cast<const ProcessObject&>(*object);
   if (process.job() != nullptr) ::TerminateJobObject(process.job(), kKilledExitCode);
-  ::TerminateProcess(process.handle(), kKilledExitCode);  // Fails if that has done it.
+  ::TerminateProcess(process.handle(), kKilledExitCode);  // Fails if the job has ended it.
 }
 
 std::optional<ExitStatus> ChildProcess::TryReap() { return WaitAndReap(0); }
@@ -334,7 +334,8 @@ absl::StatusOr<std::string> OwnExecutablePath() {
 absl::StatusOr<std::string> FindHelperExecutable(const std::string& name) {
   const absl::StatusOr<std::string> own = OwnExecutablePath();
   if (!own.ok()) return own.status();
-  // One folder for all; it is the administrators' alone where the service is installed.
+  // All programs lie in one folder, which only administrators may change where the service is
+  // installed.
   std::string path = absl::StrCat(FolderOf(*own), "\\", name, ".exe");
   if (FileExists(path)) return path;
   return absl::NotFoundError(absl::StrCat(
@@ -346,9 +347,9 @@ std::vector<std::string> OwnEnvironment() {
   wchar_t* const block = ::GetEnvironmentStringsW();
   for (const wchar_t* entry = block; entry != nullptr && *entry != L'\0';
        entry += std::wstring_view(entry).size() + 1) {
-    if (*entry == L'=') continue;  // The shell's folders of drives.
+    if (*entry == L'=') continue;  // The shell's current folder of a drive.
     std::string text = FromWide(entry);
-    // Names have no case, and stand in ours for who looks for them ("Path").
+    // Names have no case ("Path"): ours are in capitals.
     const size_t name = text.find('=');
     std::transform(text.begin(), text.begin() + static_cast<ptrdiff_t>(std::min(name, text.size())),
                    text.begin(), absl::ascii_toupper);

@@ -35,13 +35,13 @@ class ServiceState {
 
   bool attached() const { return handle_ != nullptr; }
 
-  // Each report of the same pending state is a checkpoint further: that is how the manager knows
-  // that we live.
+  // Each report of the same pending state raises the checkpoint: by that the manager knows that we
+  // are alive.
   void Report(DWORD state, DWORD exit_code = NO_ERROR) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (handle_ == nullptr || status_.dwCurrentState == SERVICE_STOPPED) return;
     const bool pending = state == SERVICE_START_PENDING || state == SERVICE_STOP_PENDING;
-    // A start that was told to stop does not come to run.
+    // After an order to stop, a start does not report that it runs.
     if (status_.dwCurrentState == SERVICE_STOP_PENDING && state != SERVICE_STOPPED) {
       state = SERVICE_STOP_PENDING;
     }
@@ -53,7 +53,7 @@ class ServiceState {
     status_.dwWaitHint = state == SERVICE_START_PENDING  ? kStartHintMs
                          : state == SERVICE_STOP_PENDING ? kStopHintMs
                                                          : 0;
-    // No pause: a broker that answers nobody helps nobody.
+    // A pause is not offered.
     status_.dwControlsAccepted =
         state == SERVICE_RUNNING
             ? SERVICE_ACCEPT_STOP | SERVICE_ACCEPT_SHUTDOWN | SERVICE_ACCEPT_PARAMCHANGE
@@ -63,7 +63,7 @@ class ServiceState {
     ::SetServiceStatus(handle_, &status_);
   }
 
-  // How long the stop that is under way may still take, as a further checkpoint.
+  // Reports how long the running stop may still take, as a further checkpoint.
   void ExtendStop(int64_t hint_ms) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (handle_ == nullptr || status_.dwCurrentState != SERVICE_STOP_PENDING) return;
@@ -135,7 +135,7 @@ std::string DefaultConfigFile() {
   return absl::StrCat(FromWide(folder), "\\Sluice\\sluiced.toml");
 }
 
-// Only what is there: who reads it says what is missing.
+// Checks only an existing file: its reader reports a missing one.
 absl::Status CheckWhoseConfig(const std::string& file) {
   if (::GetFileAttributesW(ToWide(file).c_str()) == INVALID_FILE_ATTRIBUTES) {
     return absl::OkStatus();
@@ -173,8 +173,8 @@ bool NotifyService(const std::string& state) {
       absl::SimpleAtoi(extension, &microseconds)) {
     TheService().ExtendStop(microseconds / 1000);
   }
-  // STOPPING=1 is not passed on: the manager knows of a stop that it has asked for (OnControl), and
-  // an operator's drain, which may take for ever, would make it take no stop any more.
+  // STOPPING=1 is not passed on. The manager knows of a stop that it has asked for (OnControl).
+  // After it for an operator's drain, which may take for ever, the manager would send no stop.
   return true;
 }
 

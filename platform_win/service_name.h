@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the service is called by the service manager and in the event log.
+// The service's name in the service manager and in the event log.
 #pragma once
 
 namespace sluice::os {

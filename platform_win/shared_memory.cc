@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr DWORD kReadAccess = SECTION_MAP_READ | SECTION_QUERY;
 
-// A sealed copy's size is in it, since a section's is a number of pages.
+// A sealed copy has its size inside, since a section's size is a number of pages.
 struct CopyHeader {
   uint64_t magic;
   uint64_t size_bytes;
@@ -39,9 +39,9 @@ struct ObjectBasic {
   ULONG reserved[10];
 };
 
-// A list that gives nobody anything: no handle with more rights than the given one can be made of
-// it. Without one, whoever holds a handle for reading could duplicate it into one for writing. Its
-// one entry takes away what an owner has by being the owner: the right to change the list.
+// An access list that gives nobody anything. Without it, whoever has a handle for reading could
+// duplicate it into one for writing. Its one entry takes from the owner the right to change the
+// list.
 class NobodyMayOpen {
  public:
   NobodyMayOpen() {
@@ -119,7 +119,7 @@ absl::Status VerifySharedMemory(int fd, size_t expected_size_bytes) {
   if (!facts->committed) {
     return absl::InvalidArgumentError("shared memory of a file, or that is only reserved");
   }
-  // Exact where the system keeps the number, else the pages.
+  // Exact where the system keeps the number of bytes, else in pages.
   if (facts->size_bytes != expected_size_bytes &&
       facts->size_bytes != RoundUp(expected_size_bytes)) {
     return absl::InvalidArgumentError(absl::StrCat("shared memory has ", facts->size_bytes,

@@ -67,19 +67,19 @@ void IgnoreConsole() { TheRaised().ignores_console = true; }
 
 // On a thread that the system makes for it.
 void OnConsoleEvent(DWORD event) {
-  // Only services hear that somebody logs off; it concerns nobody who still runs then.
+  // Only services still run after a user logs off, and it does not concern them.
   if (event == CTRL_LOGOFF_EVENT || TheRaised().ignores_console) return;
   RaiseStopSignal(StopSignals::Kind::kStop);
-  // The system ends the process as soon as this returns, and 5 s later all the same; till then the
-  // loop may end it well.
+  // The system ends the process as soon as this returns, or after 5 s; until then the loop may end
+  // it properly.
   if (event == CTRL_CLOSE_EVENT || event == CTRL_SHUTDOWN_EVENT) ::Sleep(kClosingMs);
 }
 
 absl::StatusOr<std::unique_ptr<StopSignals>> StopSignals::Open() {
   OwnedHandle event = DuplicateHandleHere(TheRaised().event.get());
   if (!event.valid()) return WindowsStatus(::GetLastError(), "duplicating an event");
-  // Fails in a process without a console: no matter. It stays: removing it would wait for one that
-  // waits for the process to end.
+  // Fails in a process without a console, which does not matter. It is never removed: that would
+  // wait for a handler that waits for the process to end.
   static const bool heard = ::SetConsoleCtrlHandler(&OnConsole, TRUE);
   static_cast<void>(heard);
   return std::make_unique<EventSignals>(

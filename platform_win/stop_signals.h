@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the console's and the service manager's threads leave what they were told (stop_signals.cc
-// hands it to the loop). Thread-safe.
+// The console's and the service manager's threads leave their orders here, and stop_signals.cc
+// hands them to the loop. Thread-safe.
 #pragma once
 
 #include <windows.h>
@@ -12,10 +12,10 @@ namespace sluice::os {
 
 void RaiseStopSignal(StopSignals::Kind kind);
 
-// What the console says (CTRL_C_EVENT, ...). Where it is closed, returns only after a while: the
-// process is to end by itself before.
+// Takes an event of the console (CTRL_C_EVENT, ...). If the console is closed, returns only after a
+// while, so that the process can end by itself before.
 void OnConsoleEvent(DWORD event);
-// From now on it is nothing to us: the service manager says when to stop.
+// From now on console events are ignored: the service manager says when to stop.
 void IgnoreConsole();
 
 }  // namespace sluice::os

@@ -13,7 +13,8 @@
 namespace sluice::os {
 namespace {
 
-// A function's failure, with what its documentation says of textures that cannot be shared.
+// The status of a function's failure; kUnimplemented for the results that mean a texture that
+// cannot be shared.
 absl::Status Failed(const char* function, HRESULT result) {
   const std::string text =
       absl::StrCat(function, " answers 0x", absl::Hex(static_cast<uint32_t>(result)));
@@ -28,7 +29,7 @@ class DxgiKeyedMutex final : public KeyedMutex {
   // S_OK alone is success: a timeout and an abandoned mutex are successes to SUCCEEDED().
   absl::Status Acquire(uint64_t key, absl::Duration timeout) override {
     const int64_t left = std::max<int64_t>(absl::ToInt64Milliseconds(timeout), 0);
-    // INFINITE is one more than the most that may be asked for.
+    // INFINITE is one more than the longest finite timeout.
     const DWORD bound = static_cast<DWORD>(std::min<int64_t>(left, INFINITE - 1));
     const HRESULT result = mutex_->AcquireSync(key, bound);
     switch (result) {
@@ -63,7 +64,7 @@ absl::StatusOr<UniqueFd> ShareTexture(IUnknown* texture) {
   result = resource->CreateSharedHandle(
       nullptr, DXGI_SHARED_RESOURCE_READ | DXGI_SHARED_RESOURCE_WRITE, nullptr, &handle);
   if (FAILED(result)) return Failed("IDXGIResource1::CreateSharedHandle", result);
-  // Wine's way to say that it cannot.
+  // Wine returns success without a handle.
   if (handle == nullptr) return absl::UnimplementedError("Direct3D gives no handle");
   return AdoptGraphicsHandle(reinterpret_cast<uintptr_t>(handle));
 }

@@ -20,7 +20,7 @@ std::string FileOf(HMODULE module) {
   return FromWide(path);
 }
 
-// The first folder of what lies on another machine, after which its name comes.
+// The first folder of a portable path on another machine; the machine's name follows.
 constexpr std::string_view kShares = "/unc/";
 
 // The path that PortablePath was made from.
@@ -35,7 +35,7 @@ bool NamesDrive(std::string_view path) {
   return path.size() >= 2 && path[1] == ':' && std::isalpha(static_cast<unsigned char>(path[0]));
 }
 
-// With its drive or machine, from whatever the process has for the current ones.
+// Completes a path with its drive or machine, from the process's current ones.
 std::string WholePath(std::string path) {
   std::replace(path.begin(), path.end(), '/', '\\');
   std::wstring whole(32768, L'\0');
@@ -43,7 +43,7 @@ std::string WholePath(std::string path) {
                                   whole.data(), nullptr));
   std::string result = whole.empty() ? path : FromWide(whole);
   std::replace(result.begin(), result.end(), '\\', '/');
-  // The spelling that goes past Windows' rules for names.
+  // The spelling that bypasses Windows' rules for names.
   if (result.starts_with("//?/UNC/")) return "//" + result.substr(8);
   return result.starts_with("//?/") ? result.substr(4) : result;
 }
@@ -57,12 +57,14 @@ std::string ProcessName() {
   return file.substr(file.find_last_of("\\/") + 1);
 }
 
-// Not the C runtime's copy: an application that has another runtime sets its own and the system's.
+// Not from the C runtime's copy: an application with another runtime changes only its own copy and
+// the system's.
 std::optional<std::string> EnvironmentVariable(const char* name) {
   const std::wstring wide = ToWide(name);
   std::wstring value(256, L'\0');
   while (true) {
-    ::SetLastError(ERROR_SUCCESS);  // An empty value has the length of none, and no error.
+    // An empty value and a missing one both have length 0; only the latter is an error.
+    ::SetLastError(ERROR_SUCCESS);
     const DWORD length =
         ::GetEnvironmentVariableW(wide.c_str(), value.data(), static_cast<DWORD>(value.size()));
     if (length == 0 && ::GetLastError() == ERROR_ENVVAR_NOT_FOUND) return std::nullopt;

@@ -38,12 +38,12 @@ void* Main(void* argument) {
   return nullptr;
 }
 
-// Detached from its start, never by pthread_detach (nor, thereby, std::thread::detach). winpthreads
-// reuses what it knows of a thread as soon as that has returned and is detached, while the thread's
-// own slot still points there until the system has told its libraries of its end. If another thread
-// was made in between, then that one's record is cleared: either before it has begun, so that it
-// never runs, or behind it. A thread that was made detached clears its slot first, and one that is
-// joined has ended altogether.
+// Makes a thread that is detached from its start; pthread_detach, and with it std::thread::detach,
+// must not be used. winpthreads reuses a detached thread's record as soon as the thread's function
+// has returned. The thread's own slot still points there until the system has told its libraries of
+// the thread's end, and then clears the record. If another thread has got the record in between, it
+// loses it: before it has begun, so that it never runs, or later. A thread that was made detached
+// clears its slot first, and a joined one has ended altogether.
 bool CreateDetached(void* (*main)(void*), void* argument) {
   pthread_attr_t attributes;
   if (::pthread_attr_init(&attributes) != 0) return false;
@@ -69,9 +69,9 @@ void DestroyObjects(void* newest) {
   }
 }
 
-// Made before any other key: a thread's are destroyed in the order in which they were made, and one
-// of them has the memory of the thread's objects. So with a priority that is the compiler's own, as
-// the function below is; protobuf has the next one.
+// Must be made before any other key: at a thread's end keys are destroyed in the order in which
+// they were made, and one of them owns the memory of the thread's objects. So its constructor has a
+// priority that is reserved for the compiler; protobuf has the next one.
 pthread_key_t objects_key;
 int objects_key_error = -1;
 #pragma GCC diagnostic push
@@ -98,11 +98,11 @@ struct Timer {
 }  // namespace
 }  // namespace sluice::os
 
-// What the compiler calls for each thread_local object that has a destructor (the C++ ABI's, of all
-// that is linked with this), in place of libstdc++'s. That one frees the objects' memory first, and
-// then calls FreeLibrary: with winpthreads' lock, for the loader's. A thread that ends has the
-// loader's, and waits for winpthreads': neither would ever end, nor any other thread. At the
-// process's end nothing is destroyed.
+// The compiler calls this for each thread_local object that has a destructor (C++ ABI). It replaces
+// libstdc++'s, for all code that is linked with this file. libstdc++'s frees the objects' memory
+// before it destroys them. It also calls FreeLibrary, which takes the loader's lock, while it has
+// winpthreads' lock; a thread that ends has the loader's and waits for winpthreads', so that both
+// hang. At the process's end nothing is destroyed.
 int __cxxabiv1::__cxa_thread_atexit(void (*destroy)(void*), void* object, void*) noexcept {
   if (sluice::os::objects_key_error != 0) return -1;
   auto* const older =
@@ -113,7 +113,8 @@ int __cxxabiv1::__cxa_thread_atexit(void (*destroy)(void*), void* object, void*)
 
 namespace sluice::os {
 
-// The compiler's runtime keeps thread-local objects by its own threads' ends: so they are pthreads.
+// A pthread, since the compiler's runtime destroys thread-local objects only when one of those
+// ends.
 bool StartThread(const char* name, std::function<void()> body) {
   auto start = std::make_unique<Start>(Start{name, std::move(body)});
   if (!CreateDetached(Main, start.get())) return false;
@@ -132,7 +133,7 @@ void StartDetached(std::function<void()> body) {
   static_cast<void>(run.release());  // The thread owns it.
 }
 
-// Not a thread_local object: ExitThread unwinds nothing, and takes such objects down inside the
+// Not a thread_local object: ExitThread unwinds nothing, and destroys such objects inside the
 // loader's lock. The callbacks of fiber-local storage come before that.
 bool AtThreadEnd(void (*function)(void*), void* argument) {
   struct End {
@@ -158,8 +159,8 @@ SignalMask::SignalMask() = default;
 ScopedSignalMask::ScopedSignalMask(const SignalMask&) {}
 ScopedSignalMask::~ScopedSignalMask() = default;
 
-// Libraries are told of the process's end (and their atexit functions run) once all threads but one
-// are gone.
+// Windows tells libraries of the process's end (and runs their atexit functions) once all threads
+// but one are gone.
 bool OtherThreadsWereEnded() {
   using InProgress = BOOLEAN(NTAPI*)();
   static const auto in_progress = reinterpret_cast<InProgress>(reinterpret_cast<void*>(

@@ -11,8 +11,8 @@ namespace sluice::os {
 std::wstring ToWide(std::string_view text);
 std::string FromWide(std::wstring_view text);
 
-// One more word of a command line, in quotes, so that CommandLineToArgvW and the C runtime take it
-// out as it is.
+// Appends a word to a command line, in quotes, so that CommandLineToArgvW and the C runtime return
+// it unchanged.
 void AppendQuoted(std::string_view word, std::wstring* line);
 
 }  // namespace sluice::os

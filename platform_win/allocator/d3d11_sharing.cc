@@ -20,7 +20,7 @@ namespace {
 
 constexpr DWORD kFirstWorkTimeoutMs = 5'000;
 
-// What a call of Direct3D's answered, as a status.
+// A result of Direct3D's as a status.
 absl::Status Answered(HRESULT result, const char* what) {
   const std::string text =
       absl::StrCat(what, ": 0x", absl::Hex(static_cast<uint32_t>(result), absl::kZeroPad8));
@@ -70,7 +70,7 @@ uint32_t TexelBytes(uint32_t dxgi_format) {
 
 class RealSharing final : public D3d11Sharing {
  public:
-  // On a device of the machine's, of whose library a reference is kept.
+  // Opens a device of the machine's; keeps a reference to its library.
   absl::Status Open() {
     ASSIGN_OR_RETURN(library_, os::DynamicLibrary::Open("d3d11.dll"));
     const auto create =
@@ -103,8 +103,8 @@ class RealSharing final : public D3d11Sharing {
     return absl::OkStatus();
   }
 
-  // A device that was removed (its driver was updated or reset) answers so for ever, and what it
-  // made before may be no more.
+  // A removed device (its driver was updated or reset) fails for ever, and the resources that it
+  // made may be gone.
   absl::StatusOr<D3d11Shared> Make(const D3d11Shape& shape) override {
     absl::StatusOr<D3d11Shared> made = MakeOnDevice(shape);
     const HRESULT removed = device_->GetDeviceRemovedReason();
@@ -123,7 +123,7 @@ class RealSharing final : public D3d11Sharing {
     } else if (shape.size_bytes > UINT32_MAX) {
       return absl::InvalidArgumentError("a Direct3D buffer has less than 4 GiB");
     }
-    // Driver's memory may hold what others left there.
+    // Memory from a driver may hold other programs' bytes.
     const std::unique_ptr<void, decltype(&std::free)> zeros(
         std::calloc(1, static_cast<size_t>(first.bytes)), &std::free);
     if (zeros == nullptr) return absl::ResourceExhaustedError("no memory to clear a resource with");
@@ -195,7 +195,7 @@ class RealSharing final : public D3d11Sharing {
     return SUCCEEDED(result) ? absl::OkStatus() : Answered(result, "CreateTexture2D, shared");
   }
 
-  // Another device may only see what this one has finished.
+  // Waits until this device has finished: another one may see only finished work.
   absl::Status AwaitOwnWork() {
     os::ComPtr<ID3D11Fence> done;
     const HRESULT made =
@@ -213,7 +213,7 @@ class RealSharing final : public D3d11Sharing {
 
   static constexpr UINT kShared = D3D11_RESOURCE_MISC_SHARED | D3D11_RESOURCE_MISC_SHARED_NTHANDLE;
 
-  os::DynamicLibrary library_;  // Before what it has made.
+  os::DynamicLibrary library_;  // Before the objects that it made: destroyed after them.
   os::ComPtr<ID3D11Device5> device_;
   os::ComPtr<ID3D11DeviceContext4> context_;
   std::array<uint8_t, 8> luid_ = {};

@@ -26,7 +26,7 @@ class WindowsMemoryMaker final : public MemoryMaker {
 
  private:
   const OpenD3d11 open_;
-  // Opened with the first need, and anew once the device is gone. That it cannot be opened is kept:
+  // Opened with the first need, and anew once the device is gone. A failure to open is kept:
   // loading drivers again and again helps nobody.
   std::optional<absl::StatusOr<std::unique_ptr<D3d11Sharing>>> d3d11_;
 };

@@ -16,7 +16,7 @@ namespace sluice::broker {
 namespace {
 
 constexpr mode_t kOwnerOnly = 0600;
-constexpr mode_t kMonitors = 0660;  // pipe_access.h says who that is.
+constexpr mode_t kMonitors = 0660;  // PipeOthers::kMonitors.
 constexpr int kBacklog = 16;
 constexpr size_t kMaxVisitors = 64;
 
@@ -31,8 +31,8 @@ class LoopbackListener final : public AdminListener {
 
   absl::StatusOr<std::unique_ptr<grpc::Server>> Start(grpc::ServerBuilder* builder) override {
     builder->AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    // A thread that ends takes the I/O that it has begun with it, another connection's and the next
-    // accept too (broker/os/lasting_thread.h): none ends while the server lives.
+    // A thread's end cancels the I/O that it has begun, also another connection's and the next
+    // accept (broker/os/lasting_thread.h): so no thread ends while the server lives.
     builder->SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS,
                                  std::numeric_limits<int>::max());
     std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
@@ -81,7 +81,7 @@ class LoopbackListener final : public AdminListener {
       const bool sent = os::SendMessage(pipe->get(), &ticket, sizeof(ticket)).ok();
       Visitor& visitor = visitors_[id];
       visitor.pipe = *std::move(pipe);
-      // It has nothing to say: what comes is its end.
+      // The visitor sends nothing: the pipe becomes ready by its end.
       visitor.watch = loop_->Watch(visitor.pipe.get(), [this, id] { Forget(id); });
       if (!sent || visitor.watch == 0) Forget(id);
     }

@@ -29,7 +29,7 @@ bool IsSameVariable(const std::string& a, const std::string& b) {
   return absl::EqualsIgnoreCase(a, b);
 }
 
-// A list of rights has no one answer.
+// An access list has no simple answer.
 std::string OtherReaders(const std::string&) { return ""; }
 std::string OtherWriters(const std::string&) { return ""; }
 

@@ -33,12 +33,12 @@ namespace {
 
 constexpr wchar_t kEventSource[] =
     L"SYSTEM\\CurrentControlSet\\Services\\EventLog\\Application\\Sluice";
-// Windows' own, whose messages 1 to 1000 are nothing but the text that comes with the event.
+// Windows' own file, whose messages 1 to 1000 are just the text that comes with the event.
 constexpr wchar_t kMessageFile[] = L"%SystemRoot%\\System32\\EventCreate.exe";
 constexpr char kDaemon[] = "sluiced.exe";
 constexpr DWORD kStopTimeoutMs = 60'000;
 constexpr DWORD kPollMs = 100;
-constexpr DWORD kTellAfterMs = 2'000;  // As long as one waits without wondering.
+constexpr DWORD kTellAfterMs = 2'000;  // A person waits this long without wondering.
 
 // A handle of the service manager's.
 class ServiceHandle {
@@ -91,7 +91,7 @@ absl::Status SetText(const wchar_t* key_name, const wchar_t* value, const std::w
   return result == ERROR_SUCCESS ? absl::OkStatus() : Failed("writing the registry");
 }
 
-// Whole, and long if there is such a file.
+// The full path, in long names if the file exists.
 std::wstring PlainPath(const std::wstring& path) {
   std::wstring full(32768, L'\0');
   DWORD length =
@@ -108,7 +108,7 @@ bool IsSameFile(const std::wstring& a, const std::wstring& b) {
          CSTR_EQUAL;
 }
 
-// Takes away the registrations of the programs in another folder.
+// Says how to remove the registrations of another folder's programs.
 std::string RemovalAdvice(const std::string& file, const std::string& by_hand) {
   const std::string tool =
       absl::StrCat(file.substr(0, file.find_last_of("\\/") + 1), "sluicectl.exe");
@@ -160,14 +160,14 @@ class DriverList {
   HKEY key_ = nullptr;
 };
 
-// The driver beside us, in place of any other of ours: two would show each device twice.
+// Registers the driver beside us, in place of any other of ours: two would show each device twice.
 absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>* done) {
   RETURN_IF_ERROR(SetDword(broker::kVendorsKey, ToWide(driver), 0));
   done->push_back(absl::StrCat("driver: ", driver));
   DriverList list;
   ASSIGN_OR_RETURN(const std::vector<std::wstring> entries, list.Ours());
   for (const std::wstring& entry : entries) {
-    // Another way of writing it would load it once more.
+    // The same path in another spelling would be loaded twice.
     if (::CompareStringOrdinal(entry.c_str(), -1, ToWide(driver).c_str(), -1, TRUE) == CSTR_EQUAL)
       continue;
     RETURN_IF_ERROR(list.Remove(entry));
@@ -178,7 +178,7 @@ absl::Status RegisterDriver(const std::string& driver, std::vector<std::string>*
   return absl::OkStatus();
 }
 
-// The entry of the driver beside us. Another folder's is another installation's.
+// Removes the entry of the driver beside us. Another folder's belongs to another installation.
 absl::Status RemoveDriver(std::vector<std::string>* done) {
   ASSIGN_OR_RETURN(const std::string driver, FileBeside(broker::kDriverFile));
   DriverList list;
@@ -199,7 +199,7 @@ absl::Status RemoveDriver(std::vector<std::string>* done) {
   return absl::OkStatus();
 }
 
-// To make the service or to change it. Another program may remove it at any time.
+// A failure to make or change the service, which another program may remove at any time.
 absl::Status ServiceFailed(const char* what) {
   if (::GetLastError() != ERROR_SERVICE_MARKED_FOR_DELETE) return Failed(what);
   return absl::FailedPreconditionError(
@@ -219,7 +219,7 @@ absl::Status SetFailureActions(SC_HANDLE service) {
   if (!::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS, &failure)) {
     return ServiceFailed("setting what happens when the service fails");
   }
-  SERVICE_FAILURE_ACTIONS_FLAG also_errors = {TRUE};  // It ends by itself, with an error.
+  SERVICE_FAILURE_ACTIONS_FLAG also_errors = {TRUE};  // Also if it ends by itself, with an error.
   ::ChangeServiceConfig2W(service, SERVICE_CONFIG_FAILURE_ACTIONS_FLAG, &also_errors);
   std::wstring text = L"Shares this machine's OpenCL devices with other processes.";
   SERVICE_DESCRIPTIONW description = {text.data()};
@@ -227,7 +227,7 @@ absl::Status SetFailureActions(SC_HANDLE service) {
   return absl::OkStatus();
 }
 
-// What `sluiced --check-config` says, unless all is well.
+// Runs `sluiced --check-config` and returns its message as an error.
 absl::Status CheckConfigFile(const std::string& daemon, const std::string& file) {
   SECURITY_ATTRIBUTES inheritable = {sizeof(inheritable), nullptr, TRUE};
   HANDLE read_end = nullptr;
@@ -280,12 +280,13 @@ absl::StatusOr<std::string> FullPath(const std::string& path) {
   return FromWide(full);
 }
 
-// OpenCL's loader reads its list in the system's code page: of a name with other characters it
-// finds no file, and no program would have the driver.
+// OpenCL's loader reads its list in the system's code page. It finds no file for a name with other
+// characters, and no program would have the driver.
 absl::Status CheckLoaderReads(const std::string& driver) {
   const std::wstring wide = ToWide(driver);
   BOOL changed = FALSE;
-  const bool is_utf8 = ::GetACP() == CP_UTF8;  // Which has all, and takes no such question.
+  // UTF-8 has all characters, and WideCharToMultiByte takes no flags for it.
+  const bool is_utf8 = ::GetACP() == CP_UTF8;
   if (is_utf8 || (::WideCharToMultiByte(CP_ACP, WC_NO_BEST_FIT_CHARS, wide.c_str(), -1, nullptr, 0,
                                         nullptr, &changed) != 0 &&
                   !changed)) {
@@ -299,7 +300,7 @@ absl::Status CheckLoaderReads(const std::string& driver) {
       "--no-driver)"));
 }
 
-// The folder for the configuration, and a file that the service would take.
+// Secures the configuration's folder, and checks the file as the service would.
 absl::Status PrepareConfig(const std::string& daemon, const std::string& file) {
   const std::string default_file = DefaultConfigFile();
   RETURN_IF_ERROR(SecureFolder(default_file.substr(0, default_file.find_last_of('\\'))));
@@ -319,8 +320,8 @@ std::string DescribeStart(DWORD start, const std::string& command) {
                       command);
 }
 
-// The words of the command that the service manager starts it with; none if it does not say. With
-// `described` also when and how it is started.
+// The words of the service's command; none if the service manager does not say. `*described` gets
+// when and how it is started.
 std::vector<std::wstring> CommandOf(SC_HANDLE service, std::string* described = nullptr) {
   alignas(QUERY_SERVICE_CONFIGW) char buffer[8192];  // As large as it ever is.
   auto* const config = reinterpret_cast<QUERY_SERVICE_CONFIGW*>(buffer);
@@ -336,7 +337,7 @@ std::vector<std::wstring> CommandOf(SC_HANDLE service, std::string* described = 
   return command;
 }
 
-// What the service that is there was installed with, for who says --keep; none if there is none.
+// The flags with which the existing service was installed, for --keep; `flags` if there is none.
 InstallFlags KeptFlags(InstallFlags flags) {
   const ServiceHandle manager(::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT));
   const ServiceHandle service(
@@ -353,8 +354,8 @@ InstallFlags KeptFlags(InstallFlags flags) {
   return flags;
 }
 
-// The manager puts variables in for their names between such signs, and so would start another
-// program than the one that was checked.
+// The manager replaces %NAME% by the variable, and so would start another program than the one that
+// was checked.
 absl::Status CheckNotExpanded(const std::string& path, const char* advice) {
   if (path.find('%') == std::string::npos) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -378,7 +379,7 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   const ServiceHandle manager(
       ::OpenSCManagerW(nullptr, nullptr, SC_MANAGER_CONNECT | SC_MANAGER_CREATE_SERVICE));
   if (!manager.valid()) return Failed("opening the service manager");
-  RETURN_IF_ERROR(PrepareConfig(daemon, file));  // As an administrator, whose the folder shall be.
+  RETURN_IF_ERROR(PrepareConfig(daemon, file));  // Needs an administrator, who will own the folder.
   const DWORD start = flags.manual ? SERVICE_DEMAND_START : SERVICE_AUTO_START;
   SC_HANDLE handle = ::CreateServiceW(
       manager.get(), kServiceName, L"Sluice", SERVICE_ALL_ACCESS, SERVICE_WIN32_OWN_PROCESS, start,
@@ -418,8 +419,8 @@ absl::Status InstallService(const InstallFlags& flags, std::vector<std::string>*
   return absl::OkStatus();
 }
 
-// The number of a service's process that has ended unknown to the manager: Wine's goes on with the
-// state that it was told last. 0 if there is none such.
+// The number of a service's process that has ended without the manager's knowledge: Wine's keeps
+// the state that was reported last. 0 if there is none.
 DWORD EndedProcessOf(SC_HANDLE service) {
   SERVICE_STATUS_PROCESS status = {};
   DWORD needed = 0;
@@ -438,7 +439,7 @@ DWORD EndedProcessOf(SC_HANDLE service) {
 absl::Status StopService(SC_HANDLE service, std::vector<std::string>* done) {
   bool told = false;
   bool refused = false;
-  // The manager tells nobody when a service has come to run or has stopped; it can only be asked.
+  // The manager does not notify us when a service runs or has stopped; it can only be asked.
   for (DWORD waited = 0; waited < kStopTimeoutMs; waited += kPollMs) {
     SERVICE_STATUS status = {};
     if (!::QueryServiceStatus(service, &status)) return Failed("asking for the service");
@@ -448,11 +449,11 @@ absl::Status StopService(SC_HANDLE service, std::vector<std::string>* done) {
           absl::StrCat("service not stopped: its process, ", process, ", had ended already"));
       return absl::OkStatus();
     }
-    // One that starts takes no controls yet.
+    // A starting service takes no controls yet.
     if (!told && status.dwCurrentState == SERVICE_RUNNING) {
       told = ::ControlService(service, SERVICE_CONTROL_STOP, &status) != 0;
       const DWORD error = told ? NO_ERROR : ::GetLastError();
-      // It may have begun to stop since; one that still runs then takes no such control.
+      // It may have begun to stop since. If it still runs then, it takes no stop.
       const bool once = error == ERROR_INVALID_SERVICE_CONTROL && !std::exchange(refused, true);
       if (!told && error != ERROR_SERVICE_NOT_ACTIVE && error != ERROR_SERVICE_CANNOT_ACCEPT_CTRL &&
           !once) {
@@ -490,10 +491,10 @@ absl::Status UninstallService(std::vector<std::string>* done) {
                      RemovalAdvice(file, "`sc.exe stop Sluice` and `sc.exe delete Sluice`")));
     return absl::OkStatus();
   }
-  // One that takes no controls shall go all the same.
+  // A service that takes no controls is removed all the same.
   absl::Status status = StopService(service.get(), done);
   if (absl::IsDeadlineExceeded(status)) return status;
-  // One that somebody has removed while it ran goes now that it has stopped.
+  // A service that somebody removed while it ran disappears now that it has stopped.
   if (::DeleteService(service.get()) || ::GetLastError() == ERROR_SERVICE_MARKED_FOR_DELETE) {
     done->push_back(absl::StrCat("service removed: ", FromWide(kServiceName)));
   } else {
@@ -587,8 +588,8 @@ absl::Status Install(const InstallFlags& flags, std::vector<std::string>* done) 
 
 absl::Status Uninstall(const InstallFlags& flags, std::vector<std::string>* done) {
   ASSIGN_OR_RETURN(const broker::InstallationLock lock, broker::InstallationLock::Take());
-  // The service first: if sessions keep it from stopping, nothing is taken away. Whatever else
-  // fails, the other steps are done.
+  // The service first: if sessions keep it from stopping, nothing is removed. If another step
+  // fails, the rest is still done.
   absl::Status status = flags.no_service ? absl::OkStatus() : UninstallService(done);
   if (absl::IsDeadlineExceeded(status) || flags.no_driver) return status;
   status.Update(RemoveDriver(done));

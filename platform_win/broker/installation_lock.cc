@@ -14,7 +14,7 @@ namespace sluice::broker {
 namespace {
 
 constexpr wchar_t kList[] = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)";
-constexpr DWORD kTellAfterMs = 2'000;  // As long as one waits without wondering.
+constexpr DWORD kTellAfterMs = 2'000;  // A person waits this long without wondering.
 
 std::string OrTaken(const wchar_t* name) {
   return absl::StrCat("another program has taken the name ", os::FromWide(name),
@@ -38,7 +38,7 @@ absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWO
           "administrator (if this is one, ",
           OrTaken(name), ")"));
     }
-    // Of another kind of object.
+    // Another kind of object has the name.
     if (error == ERROR_INVALID_HANDLE) return absl::AlreadyExistsError(OrTaken(name));
     return os::WindowsStatus(error, "taking the lock of installations");
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One `sluicectl install` or `uninstall` at a time in all of the machine: each writes several
-// things, which belong together. A mutex by name, for the system and administrators alone; the
-// system passes it on when its holder dies. Whoever makes the name first, which any user may, can
-// keep it from us: then nothing is installed, and who asked is told the name. Of the thread that
-// took it.
+// One `sluicectl install` or `uninstall` at a time on the machine: each writes several things that
+// belong together. A named mutex, for the system and administrators alone; the system passes it on
+// when its holder dies. Any user may make the name first and keep it from us: then nothing is
+// installed, and the error has the name. It belongs to the thread that took it.
 #pragma once
 
 #include <windows.h>
@@ -20,8 +19,8 @@ inline constexpr wchar_t kInstallationLock[] = L"Global\\sluice-installation.loc
 
 class InstallationLock {
  public:
-  // Waits for who has it, saying so on stderr once that is long, and no longer than `patience_ms`:
-  // one that waits for a service to stop, and one behind it, end in time.
+  // Waits for the holder, `patience_ms` at most, and says so on stderr once that takes long. The
+  // limit is enough for a holder that waits for a service to stop.
   static absl::StatusOr<InstallationLock> Take(const wchar_t* name = kInstallationLock,
                                                DWORD patience_ms = 150'000);
   ~InstallationLock();

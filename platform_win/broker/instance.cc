@@ -20,7 +20,7 @@ std::wstring MutexName(const std::string& pipe_name) {
 
 }  // namespace
 
-// A mutex by name. The system drops it with the process, however it dies.
+// A named mutex. The system drops it with the process, however it dies.
 absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) {
   os::OwnedHandle mutex(::CreateMutexW(nullptr, FALSE, MutexName(socket_path).c_str()));
   const DWORD error = ::GetLastError();
@@ -28,7 +28,7 @@ absl::StatusOr<InstanceLock> InstanceLock::Take(const std::string& socket_path) 
     return InstanceLock(socket_path, os::AddDescriptor(std::make_shared<os::HandleObject>(
                                          os::HandleKind::kEvent, std::move(mutex))));
   }
-  // Of another kind of object that has the name: ERROR_INVALID_HANDLE.
+  // ERROR_INVALID_HANDLE: another kind of object has the name.
   if (mutex.valid() || error == ERROR_ACCESS_DENIED || error == ERROR_INVALID_HANDLE) {
     return absl::AlreadyExistsError(
         absl::StrCat("another sluiced serves ", socket_path,

@@ -31,7 +31,7 @@ bool Take(const std::string& bytes, size_t offset, T* out) {
   return true;
 }
 
-// What is wrong with it, in words that follow its path; "" if nothing is.
+// The file's problem, in words that follow its path; "" if there is none.
 std::string Problem(const std::string& bytes, uint64_t size, bool library) {
   constexpr char kNone[] = "is no program of Windows'";
   if (size == 0) return "is empty";
@@ -50,7 +50,7 @@ std::string Problem(const std::string& bytes, uint64_t size, bool library) {
   for (size_t i = 0; i < nt.FileHeader.NumberOfSections; ++i) {
     IMAGE_SECTION_HEADER section;
     if (!Take(bytes, sections + i * sizeof(section), &section)) return "is cut short";
-    // One without a place has no bytes in the file, whatever its size.
+    // A section without a place in the file has no bytes there, whatever its size.
     if (section.PointerToRawData != 0 &&
         uint64_t{section.PointerToRawData} + section.SizeOfRawData > size) {
       return "is cut short";
@@ -59,8 +59,8 @@ std::string Problem(const std::string& bytes, uint64_t size, bool library) {
   return nt.FileHeader.NumberOfSections == 0 ? kNone : "";
 }
 
-// OK if it is a whole program, or library, as far as its headers tell: a copy that broke off, or a
-// page of a web server's under its name, would be noticed by the first user only.
+// OK if it is a whole program or library, as far as its headers tell. Otherwise only the first user
+// would notice an incomplete copy, or a web page that was saved under the name.
 absl::Status CheckWhole(const std::string& path) {
   const os::OwnedHandle file(::CreateFileW(os::ToWide(path).c_str(), GENERIC_READ,
                                            FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
@@ -81,8 +81,9 @@ absl::Status CheckWhole(const std::string& path) {
                          : absl::InvalidArgumentError(absl::StrCat(path, " ", problem));
 }
 
-// OpenCL's loader and the service manager load and start by name, which the system takes up to this
-// length but from programs that say they know longer ones, as theirs need not.
+// OpenCL's loader and the service manager pass the path to the system, which takes up to this
+// length. Longer paths are only for programs that declare that they know them, which those two need
+// not.
 absl::Status CheckLength(const std::string& path) {
   constexpr size_t kLongest = MAX_PATH - 1;
   const size_t length = os::ToWide(path).size();
@@ -120,7 +121,7 @@ absl::Status CheckPrograms(const std::string& folder, const std::vector<std::str
   checks.push_back(os::CheckOnlyTrustedMoveAbove(folder));
   for (const absl::Status& status : checks) {
     if (status.ok()) continue;
-    // Its advice is for a file that is read, not for programs.
+    // The advice in that message is about configuration files, not programs.
     const absl::string_view why = status.message().substr(0, status.message().find(": "));
     return absl::Status(
         status.code(), absl::StrCat(why,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The programs and the driver that the service manager and OpenCL's loader are to be told of: what
-// the system, or every program that uses OpenCL, runs from then on. Thread-safe.
+// Checks the programs and the driver before they are registered with the service manager and
+// OpenCL's loader. From then on the system, and every program that uses OpenCL, runs them.
+// Thread-safe.
 #pragma once
 
 #include <string>
@@ -15,14 +16,13 @@ namespace sluice::broker {
 inline constexpr wchar_t kVendorsKey[] = L"SOFTWARE\\Khronos\\OpenCL\\Vendors";
 inline constexpr char kDriverFile[] = "sluice_icd.dll";
 
-// OK if all of `names` lie in `folder`, each a whole program or library (`.dll`) for the processor
-// that this one is for, with a path that can be loaded, and are nobody's to change but the
-// administrators', nor may anybody lay a library beside them or move them away. Else names the
-// file, and says what to do.
+// OK if all of `names` lie in `folder`, each a whole program or library (`.dll`) for this program's
+// processor, with a path that can be loaded. Only administrators may be able to change them, to put
+// a library beside them, or to move them. Else names the file, and says what to do.
 absl::Status CheckPrograms(const std::string& folder, const std::vector<std::string>& names);
 
-// Advice for a person who has registered a driver where the system has no loader that would find
-// it; "" if it has one.
+// Advice for a person who has registered a driver on a system without OpenCL's loader; "" if it has
+// one.
 std::string MissingLoader();
 
 }  // namespace sluice::broker

@@ -24,10 +24,10 @@ std::vector<std::string> RegisteredDrivers() {
     DWORD bytes = sizeof(value);
     const LSTATUS result = ::RegEnumValueW(key, index, name.data(), &length, nullptr, &type,
                                            reinterpret_cast<BYTE*>(&value), &bytes);
-    if (result == ERROR_MORE_DATA) continue;  // No number.
+    if (result == ERROR_MORE_DATA) continue;  // It is longer than a number.
     if (result != ERROR_SUCCESS) break;
     const std::string path = FromWide(name.substr(0, length));
-    // Loaders pass over a value of another number than 0.
+    // Loaders skip a value whose number is not 0.
     if (type == REG_DWORD && value == 0 && absl::EndsWithIgnoreCase(path, broker::kDriverFile))
       drivers.push_back(path);
   }

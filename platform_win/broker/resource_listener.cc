@@ -23,8 +23,8 @@ class LoopbackPort final : public ResourceListener {
     return server;
   }
 
-  // The client's end is a pipe with the ticket in it. Nothing else is ever said there: its end is
-  // the connection's.
+  // The client's end is a pipe with the token in it. Nothing else is ever sent there: when it ends,
+  // the connection ends.
   absl::StatusOr<Ends> Open(uint64_t connection) override {
     ASSIGN_OR_RETURN(auto pair, os::CreateSocketPair(os::FirstEnd::kStays));
     RETURN_IF_ERROR(os::SetNonBlocking(pair.first.get(), true));

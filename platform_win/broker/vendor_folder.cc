@@ -3,8 +3,8 @@
 
 namespace sluice::broker {
 
-// Windows' loader reads the registry alone, which is the whole machine's: nothing can be hidden
-// from it. Sluice's own driver offers nothing in a worker, by SLUICE_WORKER.
+// On Windows the loader reads the registry of the whole machine alone: nothing can be hidden from
+// it. Sluice's own driver offers nothing in a worker, by SLUICE_WORKER.
 absl::StatusOr<std::string> FillVendorFolder(const std::string&,
                                              const std::map<std::string, std::string>&) {
   return std::string();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The front on Windows: gRPC listens and ends TLS itself, since there it takes no socket from
-// others. So connections are not counted before their calls, and files are not reloaded.
+// The front on Windows. gRPC takes no sockets from others there, so it listens and ends TLS itself.
+// So connections are not counted before their calls, and files are not reloaded.
 #include "daemon/gateway/front/front.h"
 
 #include <grpcpp/security/server_credentials.h>
@@ -33,7 +33,7 @@ class GrpcFront final : public Front {
     const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options.tls);
     for (size_t i = 0; i < listen_.size(); ++i)
       builder->AddListeningPort(listen_[i], credentials, &ports_[i]);
-    // A second daemon on the port must be told, not share it.
+    // A second daemon on the port must fail, not share it.
     builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
     return absl::OkStatus();
@@ -42,7 +42,7 @@ class GrpcFront final : public Front {
   absl::Status Start(grpc::Server* server) override {
     for (size_t i = 0; i < ports_.size(); ++i) {
       if (server != nullptr && ports_[i] != 0) continue;
-      // Taken since the check before; gRPC's own line says by what.
+      // The port was taken since the check; gRPC's own log line has the reason.
       return absl::UnavailableError(absl::StrCat("cannot listen on ", listen_[i]));
     }
     return absl::OkStatus();

@@ -103,7 +103,7 @@ int CountDescriptors() {
 void UniqueFd::reset(int fd) {
   if (fd_ >= 0) {
     const DWORD saved_error = ::GetLastError();
-    std::shared_ptr<HandleObject> closed;  // Destroyed outside the lock: that may take its time.
+    std::shared_ptr<HandleObject> closed;  // Destroyed outside the lock: that may take long.
     {
       Table& table = TheTable();
       const std::lock_guard<std::mutex> lock(table.mutex);
@@ -131,7 +131,7 @@ absl::Status WindowsStatus(DWORD error, absl::string_view what) {
                               message.back() == '.' || message.back() == ' ')) {
     message.pop_back();
   }
-  // Wine has none for Winsock's.
+  // Wine has no messages for Winsock's errors.
   const std::string said = message.empty() ? absl::StrCat("Windows' error ", error)
                                            : absl::StrCat(message, " (", error, ")");
   return absl::Status(CodeOf(error), absl::StrCat(what, ": ", said));

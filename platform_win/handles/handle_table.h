@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors on Windows. The rest of Sluice names what it has from the system by an int, as POSIX
-// does (UniqueFd); here such a number is an index into this table of the process, which owns the
+// Descriptors on Windows. The rest of Sluice names the system's objects by an int, as POSIX does
+// (UniqueFd). Here such a number is an index into this table of the process, which owns the
 // HANDLEs. 0 to 2 are never given out. Nothing in the table is inherited by a child unless Spawn
 // lists it: then the child finds it under the number that Spawn said (inherited_handles.h).
 //
-// Thread-safe. An object lives on while a call uses it, though its descriptor is closed meanwhile;
-// as with POSIX, who closes a descriptor that others still use has a bug.
+// Thread-safe. An object lives on while a call uses it, though its descriptor is closed meanwhile.
+// As with POSIX, closing a descriptor that others still use is a bug.
 #pragma once
 
 #include <windows.h>
@@ -42,7 +42,7 @@ class OwnedHandle {
   }
 
  private:
-  // CreateFile says "none" in another way than the rest of the system.
+  // CreateFile's value for "none" differs from the rest of the system's.
   static HANDLE Clean(HANDLE handle) { return handle == INVALID_HANDLE_VALUE ? nullptr : handle; }
 
   HANDLE handle_;
@@ -65,14 +65,14 @@ class HandleObject {
   HandleKind kind() const { return kind_; }
   HANDLE handle() const { return handle_.get(); }
 
-  // Gets ready to be waited for: the handle that becomes signalled when there is something to read,
-  // or to accept, or when the process has ended; null if it is nothing to wait for.
+  // Prepares a wait: returns the handle that becomes signalled when there is something to read, or
+  // to accept, or when the process has ended; null if the object cannot be waited for.
   virtual HANDLE PrepareWait() {
     return kind_ == HandleKind::kEvent || kind_ == HandleKind::kProcess ? handle() : nullptr;
   }
 
  protected:
-  // For an object that nobody uses the handle of any more.
+  // For an object whose handle nobody uses any more.
   void CloseNow() { handle_.reset(); }
 
  private:
@@ -86,10 +86,10 @@ UniqueFd AddDescriptor(std::shared_ptr<HandleObject> object);
 std::shared_ptr<HandleObject> FindDescriptor(int fd);
 // Null also if it is of another kind.
 std::shared_ptr<HandleObject> FindDescriptor(int fd, HandleKind kind);
-// How many there are, for tests.
+// The number of descriptors, for tests.
 int CountDescriptors();
 
-// A status that says what was tried, and what Windows says of `error` (GetLastError).
+// A status with `what`, which was tried, and Windows' message for `error` (GetLastError).
 absl::Status WindowsStatus(DWORD error, absl::string_view what);
 
 }  // namespace sluice::os

@@ -4,7 +4,7 @@
 // of the environment says which number and kind each has. The child's handle table takes them at
 // its first use and removes the variable, so that nothing the child starts believes it.
 //
-// The variable comes from whoever starts the process, who has all power over it anyway.
+// The variable comes from the parent, which has all power over the process anyway.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,8 @@ struct InheritedHandle {
 
 std::vector<InheritedHandle> TakeInheritedHandles();
 
-// One entry for the variable. `inheritable` gets the handles that must be inherited for it.
+// Makes one entry for the variable. Adds the handles that must be inherited for it to
+// `inheritable`.
 absl::StatusOr<std::string> DescribeForChild(const HandleObject& object, int number,
                                              std::vector<OwnedHandle>* inheritable);
 

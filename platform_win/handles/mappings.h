@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which section is mapped where in this process: so that a sleeper who knows only a word's address
-// finds the section's doorbells (doorbell.cc). Thread-safe.
+// The sections that are mapped in this process, by address: a sleeper, which knows only a word's
+// address, finds the section's doorbells here (doorbell.cc). Thread-safe.
 #pragma once
 
 #include <cstddef>

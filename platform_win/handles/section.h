@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A section (shared memory) with the events that wake sleepers on words in it: on Windows nobody
-// can sleep on a word that another process changes, so that a section takes its doorbells along
-// wherever it goes. Immutable.
+// A section (shared memory) with the events that wake sleepers on words in it. On Windows nobody
+// can sleep on a word that another process changes: so a section takes its doorbells along to other
+// processes. Immutable.
 #pragma once
 
 #include <array>
@@ -32,8 +32,9 @@ class Section final : public HandleObject {
 
 struct SectionFacts {
   uint64_t size_bytes = 0;  // Rounded up to pages, on Windows.
-  bool committed = false;   // By the paging file, whole: no access can fault, and it cannot grow.
-  bool writable = false;    // By this handle.
+  // Backed by the paging file, all of it: no access can fault, and it cannot grow.
+  bool committed = false;
+  bool writable = false;  // By this handle.
 };
 
 absl::StatusOr<SectionFacts> DescribeSection(HANDLE section);

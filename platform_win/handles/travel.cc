@@ -59,7 +59,7 @@ absl::StatusOr<TravelParts> PartsOf(const HandleObject& object, bool to_child) {
       break;
     case HandleKind::kPipe:
       if (to_child || static_cast<const PipeEnd&>(object).OtherEndStays()) break;
-      // The receiver will duplicate for both ends, so it needs the other's process.
+      // The receiver will duplicate for both ends, so it needs the other end's process.
       parts.owned = static_cast<const PipeEnd&>(object).OtherProcess();
       if (!parts.owned.valid()) {
         return absl::FailedPreconditionError("the other end of this pipe has no process yet");

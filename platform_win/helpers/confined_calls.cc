@@ -3,7 +3,7 @@
 
 namespace sluice::os {
 
-// What a helper may ask of the system was decided by its token and its job, when it was started.
+// A helper's token and job, which it got at its start, decide what it may ask of the system.
 absl::Status ConfineCalls(Helper, CallRule) { return absl::OkStatus(); }
 absl::Status MakeNoMoreSockets(CallRule) { return absl::OkStatus(); }
 

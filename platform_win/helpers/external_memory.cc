@@ -6,8 +6,8 @@
 
 namespace sluice::os {
 
-// Nothing of the kind is made here yet (README.md): there is no device, so that nobody comes to
-// what follows Open.
+// Windows has no such memory here yet (README.md): Open finds no device, so that the other
+// functions are never called.
 struct ExternalMemory::Objects {};
 struct ExternalSemaphore::Objects {};
 struct ExternalMemoryDevice::Vulkan {};

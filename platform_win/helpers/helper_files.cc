@@ -3,7 +3,7 @@
 
 namespace sluice::os {
 
-// What a helper reaches was decided by its token, when it was started.
+// A helper's token, which it got at its start, decides which files it reaches.
 absl::Status ConfineGatewayFiles(const std::vector<uint16_t>&) { return absl::OkStatus(); }
 absl::Status ConfineAllocatorFiles(const std::vector<std::string>&) { return absl::OkStatus(); }
 

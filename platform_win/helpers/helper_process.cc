@@ -17,8 +17,8 @@ constexpr wchar_t kThreadList[] = L"D:P(A;;GA;;;SY)(A;;0x100800;;;WD)(A;;0x10080
 
 }  // namespace
 
-// The process had its list from its start; its first thread gets one only now, since a list at the
-// start could narrow what a thread may do with itself.
+// The process had its access list from its start. Its first thread gets one only now: a list at the
+// start could limit what the thread may do with itself.
 void HideFromOthers() {
   const AccessNotation process(kHiddenProcessList);
   const AccessNotation thread(kThreadList);
@@ -26,7 +26,7 @@ void HideFromOthers() {
   ::SetKernelObjectSecurity(::GetCurrentThread(), DACL_SECURITY_INFORMATION, thread.get());
 }
 
-// By the token: what has no list of its own gets this one.
+// Sets the token's default list, which new threads get.
 void HideThreadsFromOthers() {
   HANDLE opened = nullptr;
   if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_ADJUST_DEFAULT, &opened)) return;

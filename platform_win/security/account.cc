@@ -52,7 +52,8 @@ std::string NameOfSid(PSID sid) {
 bool IsGroup(PSID sid, SID_NAME_USE use) {
   if (use == SidTypeUser) return false;
   if (use != SidTypeWellKnownGroup) return true;
-  // So the system calls its own accounts, and those of services (S-1-5-80-, and five numbers), too.
+  // The system gives the same kind to its own accounts, and to those of services (S-1-5-80-, and
+  // five numbers).
   const bool is_account = ::IsWellKnownSid(sid, WinLocalSystemSid) ||
                           ::IsWellKnownSid(sid, WinLocalServiceSid) ||
                           ::IsWellKnownSid(sid, WinNetworkServiceSid);
@@ -102,7 +103,7 @@ DWORD IntegrityOfToken(HANDLE token) {
 DWORD OwnIntegrity() {
   HANDLE token = nullptr;
   if (!::OpenProcessToken(::GetCurrentProcess(), TOKEN_QUERY, &token)) {
-    return SECURITY_MANDATORY_SYSTEM_RID;  // Not known: then nobody has as much.
+    return SECURITY_MANDATORY_SYSTEM_RID;  // Not known: the highest, so that nobody has as much.
   }
   return IntegrityOfToken(OwnedHandle(token).get());
 }

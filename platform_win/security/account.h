@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Users on Windows. A user is a SID; the rest of Sluice has a number for it, which this process
-// gives out when it first sees one: the same SID has the same number as long as the process lives.
-// Thread-safe.
+// Users on Windows. A user is a SID; the rest of Sluice has a number for it. This process gives out
+// a number when it first sees a SID, which keeps it as long as the process lives. Thread-safe.
 #pragma once
 
 #include <windows.h>
@@ -19,11 +18,11 @@ namespace sluice::os {
 absl::StatusOr<std::string> SidOfToken(HANDLE token);
 // Of this process; "" if the system does not say.
 const std::string& OwnSid();
-// The owner of what this process makes, unless it says otherwise: its user, or a group that stands
-// for it (administrators, if it is elevated; under Wine one of its own).
+// The default owner of objects that this process makes: its user, or a group that stands for it
+// (administrators, if it is elevated; under Wine one of its own).
 std::string OwnDefaultOwner();
-// How much the system trusts what the token's process does (SECURITY_MANDATORY_..._RID); 0, which
-// is nothing, if it does not say.
+// The integrity level of the token's process (SECURITY_MANDATORY_..._RID); 0, the lowest, if the
+// system does not say.
 DWORD IntegrityOfToken(HANDLE token);
 DWORD OwnIntegrity();
 // The logon session that the token belongs to; 0 if the system does not say.
@@ -33,7 +32,7 @@ std::string TextOfSid(PSID sid);
 // An account's name as people know it, else its SID.
 std::string NameOfSid(PSID sid);
 
-// True for what the system knows as anything but a user: no process's token names it as its user.
+// True if the system knows the SID as anything but a user: no process's token has it as its user.
 bool IsGroup(PSID sid, SID_NAME_USE use);
 
 uid_t UserOfSid(const std::string& sid);
@@ -41,7 +40,7 @@ std::string SidOfUser(uid_t user);
 
 // True for the system's own account.
 bool IsSystemSid(const std::string& sid);
-// True for the group of administrators, whose what its elevated members make is.
+// True for the group of administrators, which owns the objects that its elevated members make.
 bool IsAdministratorsSid(const std::string& sid);
 
 }  // namespace sluice::os

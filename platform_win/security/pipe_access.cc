@@ -29,7 +29,7 @@ std::wstring PipeAccessList(const std::string& owner, PipeOthers others) {
 bool MayServe(const PipeUser& owner, const PipeUser& client) {
   if (IsSystemSid(owner.sid) || IsAdministratorsSid(owner.sid)) return true;
   if (owner.sid.empty() || owner.sid != client.sid) return false;
-  // What is sandboxed itself cannot ask about others, and nobody has less.
+  // A sandboxed client cannot ask about others, and nobody has less integrity than it.
   return client.integrity <= SECURITY_MANDATORY_LOW_RID || owner.integrity >= client.integrity;
 }
 

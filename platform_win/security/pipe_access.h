@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may use a pipe of ours, and who is at its other end: the rules, apart from the calls that ask
-// the system. Trust: the system's word alone; nothing of it is a client's. Thread-safe.
+// The rules about pipes: who may use one of ours, and which peer is believed. The calls that ask
+// the system are elsewhere. Trusts the system's answers alone, and nothing from a client.
+// Thread-safe.
 #pragma once
 
 #include <windows.h>
@@ -14,8 +15,8 @@
 
 namespace sluice::os {
 
-// The rights that a client needs on a pipe. GENERIC_WRITE would hold the right to make further
-// instances of it, which is the server's.
+// The rights that a client needs on a pipe. GENERIC_WRITE would include the server's right to make
+// further instances of it.
 constexpr DWORD kPipeClientAccess = FILE_GENERIC_READ | FILE_WRITE_DATA | FILE_WRITE_ATTRIBUTES |
                                     FILE_WRITE_EA | READ_CONTROL | SYNCHRONIZE;
 
@@ -24,14 +25,14 @@ struct PipeUser {
   std::string sid;
   DWORD integrity = 0;  // IntegrityOfToken.
 };
-// True if a client may believe a pipe's owner: a server names handles in its clients. Anybody can
-// make a pipe of any name that is free, that of a daemon which does not run, too. `owner` is the
-// pipe's, with the integrity of the process that made it. A process of the same user with less
-// integrity (a worker, a page of a browser) must not have power over one with more; nor could it
-// serve that one, whose process it may not open.
+// True if a client may trust a pipe's owner, which will name handles in the client's process.
+// Anybody can make a pipe of a free name, also the name of a daemon that does not run. `owner` is
+// the pipe's, with the integrity of the process that made it. A process of the same user with less
+// integrity (a worker, a browser's page) must not have power over one with more; nor could it open
+// that process to serve it.
 bool MayServe(const PipeUser& owner, const PipeUser& client);
 
-// Those who may talk through a pipe besides the system, administrators and its owner.
+// Others who may talk through a pipe besides the system, administrators and its owner.
 enum class PipeOthers {
   kNobody,
   kMonitors,   // The machine's group "Performance Monitor Users".
@@ -50,9 +51,8 @@ struct Logon {
 };
 absl::StatusOr<Logon> LogonOf(HANDLE token);
 
-// The client of a pipe, by its token, and the process that the pipe names as the client's. A
-// process that has taken the number of one that is gone has another user, or another logon: then
-// there is no peer.
+// Compares a pipe's client, by its token, with the process that the pipe names as the client's. If
+// that process is gone and another one has its number, user or logon differ: then there is no peer.
 bool IsSameLogon(const Logon& client, const Logon& process);
 
 }  // namespace sluice::os

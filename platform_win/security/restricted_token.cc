@@ -11,8 +11,8 @@
 namespace sluice::os {
 namespace {
 
-// The account that Windows has for services which need next to nothing. Its names are in the
-// system's language. No password: the system may log it on.
+// Windows' account for services that need few rights. Its name is in the system's language. The
+// system may log it on without a password.
 absl::StatusOr<OwnedHandle> LogOnLocalService() {
   alignas(SID) char sid[SECURITY_MAX_SID_SIZE];
   DWORD length = sizeof(sid);
@@ -33,7 +33,7 @@ absl::StatusOr<OwnedHandle> LogOnLocalService() {
             : nullptr);
   };
   OwnedHandle token = log_on(name, domain);
-  if (!token.valid()) token = log_on(L"LocalService", L"NT AUTHORITY");  // As it is documented.
+  if (!token.valid()) token = log_on(L"LocalService", L"NT AUTHORITY");  // The documented name.
   if (!token.valid()) {
     return WindowsStatus(::GetLastError(), "logging LocalService on for a child");
   }
@@ -52,7 +52,7 @@ absl::StatusOr<OwnedHandle> BaseToken() {
   return OwnedHandle(token);
 }
 
-// Low: it may not write to what its user's other processes own.
+// At low integrity a process may not write to its user's other objects.
 absl::Status SetLowIntegrity(HANDLE token) {
   SID_IDENTIFIER_AUTHORITY authority = SECURITY_MANDATORY_LABEL_AUTHORITY;
   PSID sid = nullptr;
@@ -99,7 +99,7 @@ absl::StatusOr<OwnedHandle> CreateRestrictedChildToken() {
                                   DOMAIN_ALIAS_RID_ADMINS, 0, 0, 0, 0, 0, 0, &administrators.Sid)) {
     return WindowsStatus(::GetLastError(), "naming the administrators");
   }
-  // The flag leaves the one privilege that everybody has; Wine 8 goes by the list alone.
+  // The flag leaves the one privilege that everybody has; Wine 8 uses the list alone.
   std::vector<LUID_AND_ATTRIBUTES> privileges = PrivilegesToLose(base->get());
   HANDLE restricted = nullptr;
   const bool made = ::CreateRestrictedToken(base->get(), DISABLE_MAX_PRIVILEGE, 1, &administrators,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whom the broker's children run as: LocalService where the broker is the system, else the broker's
-// own user, and either without privileges, without the administrators' rights, and at low
-// integrity, so that a child writes to nothing of its user's but what is meant for it. Thread-safe.
+// The token of the broker's children: LocalService's where the broker is the system, else the
+// broker's own user's. It has no privileges, no administrators' rights, and low integrity, so that
+// a child can write only to its user's files that are meant for it. Thread-safe.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -19,11 +19,11 @@ namespace {
 
 // 0x1200a9: FILE_GENERIC_READ and FILE_GENERIC_EXECUTE.
 constexpr wchar_t kFolderList[] = L"D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)";
-// To change a file, to put one into a folder, or to become able to.
+// Rights to change a file, to put one into a folder, or to get such rights.
 constexpr DWORD kChange = FILE_WRITE_DATA | FILE_APPEND_DATA | FILE_DELETE_CHILD | DELETE |
                           WRITE_DAC | WRITE_OWNER | GENERIC_WRITE | GENERIC_ALL;
 
-// To rename a folder, to remove one that is in it, or to become able to.
+// Rights to rename a folder, to remove one that is in it, or to get such rights.
 constexpr DWORD kMove = FILE_DELETE_CHILD | DELETE | WRITE_DAC | WRITE_OWNER | GENERIC_ALL;
 
 class Descriptor {
@@ -38,7 +38,7 @@ class Descriptor {
                                    OWNER_SECURITY_INFORMATION | DACL_SECURITY_INFORMATION, &owner_,
                                    nullptr, &list_, nullptr, &descriptor_);
   }
-  // Of the folder itself, not of what it may lead to.
+  // Reads the folder itself, not the target of a link.
   DWORD ReadFolder(const std::wstring& path) {
     const OwnedHandle folder(::CreateFileW(
         path.c_str(), READ_CONTROL, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
@@ -77,7 +77,7 @@ bool IsTrusted(PSID sid, bool or_own_user) {
 }
 
 absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
-  // A file system without owners (FAT) tells none.
+  // A file system without owners (FAT) gives none.
   if (owner == nullptr || !::IsValidSid(owner))
     return absl::PermissionDeniedError(absl::StrCat(path, " has no owner: put it on an NTFS disk"));
   if (IsTrusted(owner, or_own_user)) return absl::OkStatus();
@@ -87,13 +87,13 @@ absl::Status CheckOwner(const std::string& path, PSID owner, bool or_own_user) {
                    path, "\" /setowner *S-1-5-32-544` makes it theirs"));
 }
 
-// Another than trusted ones who has one of the rights; "" if nobody has.
+// An account that is not trusted and has one of the rights; "" if there is none.
 std::string OthersWith(DWORD rights, ACL* list, bool or_own_user) {
   std::string others = list == nullptr ? "everybody" : "";
   for (DWORD i = 0; list != nullptr && i < list->AceCount; ++i) {
     void* entry = nullptr;
     if (!::GetAce(list, i, &entry)) continue;
-    // All kinds that allow something about a file lie in memory as this one.
+    // All kinds of entries that allow something about a file have this layout.
     auto* const allowed = static_cast<ACCESS_ALLOWED_ACE*>(entry);
     const bool allows = allowed->Header.AceType == ACCESS_ALLOWED_ACE_TYPE ||
                         allowed->Header.AceType == ACCESS_ALLOWED_CALLBACK_ACE_TYPE;
@@ -104,7 +104,7 @@ std::string OthersWith(DWORD rights, ACL* list, bool or_own_user) {
   return others;
 }
 
-// The names of devices (nul, con, com1) mean them in every folder.
+// Names of devices (nul, con, com1) name them in every folder.
 bool IsDevice(const std::string& path) {
   const OwnedHandle opened(
       ::CreateFileW(ToWide(path).c_str(), 0, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
@@ -164,7 +164,7 @@ absl::Status CheckOnlyTrustedMove(const std::string& folder, PSID owner, ACL* li
 
 namespace {
 
-// One that is there must be trusted's, or this process's user's.
+// An existing folder must belong to a trusted account, or to this process's user.
 absl::Status CreateFolder(const std::string& path, const AccessNotation& access, bool or_own_user) {
   const std::wstring wide = ToWide(path);
   SECURITY_ATTRIBUTES attributes = {sizeof(attributes), access.get(), FALSE};
@@ -182,7 +182,7 @@ absl::Status CreateFolder(const std::string& path, const AccessNotation& access,
   return CheckOwner(path, descriptor.owner(), or_own_user);
 }
 
-// `owner`: null: as it is.
+// `owner`: null leaves it.
 absl::Status SetAccess(const std::string& path, const AccessNotation& access, PSID owner) {
   std::wstring wide = ToWide(path);
   SECURITY_INFORMATION what = DACL_SECURITY_INFORMATION | PROTECTED_DACL_SECURITY_INFORMATION;
@@ -219,8 +219,8 @@ absl::Status SecureFolder(const std::string& path) {
 }
 
 absl::Status MakeFolderOf(const std::string& user, const std::string& path) {
-  // All but to change whose it is and who may change it, or to remove it: the own user needs the
-  // first for the label.
+  // 0x1201ff is all but changing owner and access list, and removing it. The own user gets all
+  // ("FA"): the label needs it.
   const absl::string_view rights = user == OwnSid() ? "FA" : "0x1201ff";
   const AccessNotation access(
       ToWide(absl::StrCat("D:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;;", rights, ";;;", user,

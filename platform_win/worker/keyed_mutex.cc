@@ -65,7 +65,7 @@ absl::StatusOr<Device> OpenDevice(const os::AdapterId& id) {
   Device newer;
   result = device->QueryInterface(__uuidof(ID3D11Device1), newer.out_void());
   if (FAILED(result)) return Failed("ID3D11Device1", result);
-  // Textures change hands on several threads.
+  // Textures are acquired and released on several threads.
   os::ComPtr<ID3D11DeviceContext> commands;
   device->GetImmediateContext(commands.out());
   os::ComPtr<ID3D11Multithread> multithread;

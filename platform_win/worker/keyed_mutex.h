@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The other end of a shared texture (broker/os/texture_sharing.h) on a device that is there
-// already; a test's may be made up. Its own calls come one at a time.
+// The other end of a shared texture (broker/os/texture_sharing.h) on an existing device, which a
+// test may have made up. Calls of one mutex come one at a time.
 #pragma once
 
 #include <memory>

@@ -5,7 +5,7 @@
 
 namespace sluice::worker {
 
-// What a worker reaches was decided by its token, when it was started.
+// A worker's token, which it got at its start, decides which files it reaches.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>&, const std::vector<std::string>&) {
   return os::ConfineFiles({});
 }
@@ -14,7 +14,7 @@ void LeaveDaemonsFolder() {}
 
 std::string CompileCacheFolder() { return ""; }
 
-// Workers run as the daemon's user there, whose caches are its own.
+// On Windows workers run as the daemon's user and use its own caches.
 std::string UnusableFolder() { return ""; }
 
 }  // namespace sluice::worker

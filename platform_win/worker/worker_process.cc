@@ -23,8 +23,8 @@ namespace {
 constexpr DWORD kCapturedBytes = 1 << 20;
 constexpr int kStdout = 1;
 
-// The set at `pattern[at]` is "[...]": whether `c` is in it; `*end` is what follows it, or 0 if it
-// has no end.
+// True if `c` is in the set "[...]" at `pattern[at]`. `*end` is the index behind the set, or 0 if
+// it has no end.
 bool InSet(const std::string& pattern, size_t at, char c, size_t* end) {
   size_t i = at + 1;
   const bool inverted = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
@@ -82,7 +82,7 @@ std::string ReadCaptured(int fd, size_t) {
 bool MatchesWildcard(const std::string& pattern, const std::string& name) {
   size_t p = 0;
   size_t n = 0;
-  size_t star = std::string::npos;  // The last one, and what it has been tried with.
+  size_t star = std::string::npos;  // The last star, and the text that it has been tried with.
   size_t tried = 0;
   while (n < name.size()) {
     size_t after_set = 0;
@@ -110,7 +110,7 @@ bool MatchesWildcard(const std::string& pattern, const std::string& name) {
   return p == pattern.size();
 }
 
-// Below a path that holds no blank: options are words.
+// In a folder whose path has no blanks, which would separate options.
 std::string MakeTemporaryFolder() {
   uint64_t secret;
   std::error_code error;
@@ -124,7 +124,8 @@ std::string MakeTemporaryFolder() {
   return !error && std::filesystem::create_directory(folder, error) ? folder.generic_string() : "";
 }
 
-// By a file in it, which goes with its last handle: an open folder would be in its own way.
+// Holds the folder by a file in it, which goes with its last handle: an open folder could not be
+// removed.
 os::UniqueFd HoldFolder(const std::string& folder) {
   os::OwnedHandle held(::CreateFileW(os::ToWide(folder + "/.sluice-held").c_str(),
                                      GENERIC_WRITE | DELETE, 0, nullptr, CREATE_ALWAYS,
@@ -134,8 +135,7 @@ os::UniqueFd HoldFolder(const std::string& folder) {
       std::make_shared<os::HandleObject>(os::HandleKind::kFile, std::move(held)));
 }
 
-// As long as there is anything in it, it is held: what holds it is a file there, which is not to be
-// removed before.
+// The file that holds the folder must be removed last: until then nobody else can take the folder.
 void RemoveHeldFolder(const std::string& folder, os::UniqueFd held) {
   std::error_code error;
   const std::filesystem::path root(folder);
@@ -148,7 +148,7 @@ void RemoveHeldFolder(const std::string& folder, os::UniqueFd held) {
 
 bool IsPathInFolder(const std::string& path) {
   for (const absl::string_view part : absl::StrSplit(path, '/')) {
-    // Blanks and dots at the end are nobody's name: ".. " could be the folder above.
+    // No name may end in blanks or dots: ".. " could be the folder above.
     if (!part.empty() && (part.back() == ' ' || part.back() == '.')) return false;
     if (part.find_first_of("\\:*?\"<>|") != absl::string_view::npos) return false;
   }

@@ -19,7 +19,7 @@ WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
 # "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
 SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
 CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
-COMMENTED = ("client_icd/", "daemon/worker/", "daemon/helpers/")
+COMMENTED = ("broker/", "client_icd/", "daemon/helpers/", "daemon/worker/", "platform_linux/", "platform_win/")
 WRITTEN_BY_PROGRAMS = "tests/bench/results/"
 
 
