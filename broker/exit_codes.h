@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sluiced ends with. Windows' service manager keeps it as the service's own exit code.
+// The exit codes of sluiced. Windows' service manager keeps them as the service's own.
 #pragma once
 
 namespace sluice::broker {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When to ask for devices again: while there are none, and after a hint that they may have changed
-// (a worker's driver has failed, or lacks a device that clients know). A driver may be reloaded, a
-// device may fall off its bus and come back, or the daemon may have started before it.
+// Decides when to look for devices again: while there are none, and after a hint that they may have
+// changed (a worker's driver has failed, or lacks a device that clients know). A driver may be
+// reloaded, a device may fall off its bus and come back, or the daemon may have started before its
+// device.
 //
 // Each look that changes nothing doubles the pause before the next, so that a tenant whose kernels
 // crash their worker on purpose costs the machine little.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The names of the daemon's own sockets: whether each can be one, no two are one, and none that
+// Checks the names of the daemon's own sockets: each can be one, no two are the same, and none that
 // gives more than a client's rights is in the clients' reach. CheckConfig asks, and OldPlaces and
 // MovedDefaults of config.h are beside it. Plain functions; the names are the operator's.
 #pragma once

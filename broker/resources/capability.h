@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What opens a resource: its public id and 128 random bits, 24 bytes together. There are two per
-// resource, for reading and for writing; whoever has the bytes has the right.
+// A capability opens a resource: its public id and 128 random bits, 24 bytes together. There are
+// two per resource, for reading and for writing; whoever has the bytes has the right.
 //
 // Thread-safe. Secrets are compared in constant time, and never logged.
 #pragma once

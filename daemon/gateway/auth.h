@@ -26,7 +26,7 @@ namespace sluice::gateway {
 // differs.
 bool ConstantTimeEqual(std::string_view secret, std::string_view offered);
 
-// Whose tokens are accepted, besides what they are.
+// The owners of the tokens that are accepted.
 struct TokenOwners {
   std::vector<std::string> tenants;  // Of each token; "", or no such entry: nobody's by name.
   wire::TokenKeys keys;              // That sign others.

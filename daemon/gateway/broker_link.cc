@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMaxSnapshotBytes = 64 << 20;
 constexpr uint64_t kBrokerKey = 1;  // Of the poller; sessions count up from the next.
 
-// What the broker's errno means to a client on the network.
+// The broker's errno, as a client on the network is told it.
 absl::Status RefusalStatus(const wire::SessionOpened& opened) {
   const std::string message =
       opened.message[0] != '\0' ? opened.message : std::strerror(opened.status);
@@ -72,7 +72,7 @@ absl::StatusOr<BrokerLink::Snapshot> BrokerLink::ReadSnapshot(const wire::Welcom
   const uint64_t memory =
       wire::IsTerminated(welcome.features) ? wire::MemoryIn(welcome.features) : 0;
   v1::PlatformSnapshot parsed;
-  // What is none is the client's to refuse.
+  // Bytes that are no snapshot are passed on: the client refuses them.
   if (memory != 0 && parsed.ParseFromString(snapshot.bytes)) {
     wire::NarrowMemory(memory, &parsed);
     snapshot.bytes = parsed.SerializeAsString();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How many calls there are: CallCount of one kind, ConnectionCalls of each connection. gRPC 1.51
-// holds a peer to MAX_CONCURRENT_STREAMS only once it has acknowledged the settings; one that never
-// does so could have calls without end, at some 11 KiB each. A call over the limit is to be
-// cancelled.
+// holds a peer to MAX_CONCURRENT_STREAMS only once the peer has acknowledged the settings. One that
+// never does so could have calls without end, at some 11 KiB each. The caller cancels a call that
+// is over the limit.
 //
 // Owner: GatewayServer. Thread-safe.
 #pragma once

@@ -55,7 +55,7 @@ constexpr absl::Duration kStopGrace = absl::Seconds(1);
 
 enum class StopReason { kTold, kBrokerGone };
 
-// What makes main go on to the end. Lives as long as the process.
+// Lets main go on to its end. Lives as long as the process.
 struct Stop {
   std::counting_semaphore<> asked{0};
   std::atomic<StopReason> reason{StopReason::kBrokerGone};

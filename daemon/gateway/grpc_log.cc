@@ -40,7 +40,7 @@ bool Allowed() {
 void Write(gpr_log_func_args* line) {
   const bool error = line->severity == GPR_LOG_SEVERITY_ERROR;
   if (!Allowed()) return;
-  // What the network does wrong is the network's: a warning at most.
+  // Faults of the network's are warnings at most.
   Log(error ? LogLevel::kWarning : LogLevel::kDebug, "gateway",
       absl::StrCat("gRPC: ", line->message),
       {{"suppressed", suppressed.exchange(0, std::memory_order_relaxed)}});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The worker's heap as the gateway sees it: the segments that came over the session's handle
-// channel, mapped at once: descriptors are fewer than mappings. The worker is as hostile as its
-// client: descriptors are verified before they are mapped, and every span is checked against its
-// segment.
+// channel. They are mapped at once, since a process may have fewer descriptors than mappings. The
+// worker is as hostile as its client: descriptors are verified before they are mapped, and every
+// span is checked against its segment.
 //
 // Owner: a StreamSession. Thread-safe: the watcher adds, the session's threads resolve. A pointer
 // lasts as long as the mapping it came with.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a completion queue's tags are: an operation of some call, which keeps the call alive while
-// gRPC works on it.
+// The tag of a completion queue: an operation of some call, which keeps the call alive while gRPC
+// works on it.
 //
 // Owner: the call, as a member. Complete runs on whichever thread took the event from the queue.
 #pragma once

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kWorthReferring = 4096;
 // Of what a worker says about its end, for one line of the log.
 constexpr size_t kMostLastWords = 1024;
-// What a Reply that is a SessionEnded begins with: the field's number, and that it is a message.
+// The first byte of a Reply that is a SessionEnded: the field's number, and that it is a message.
 constexpr char kSessionEndedTag = v1::Reply::kSessionEndedFieldNumber << 3 | 2;
 
 grpc::Slice SliceOwning(std::string bytes) {

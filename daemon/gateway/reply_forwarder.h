@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way out: frames from the worker's reply ring to a network client. Most pass as they are; a
-// Grant is remembered for the chunk that answers it, ReadData takes its bytes along, straight from
-// the heap, in messages of about a MiB, and why the worker ended the session is kept for the log.
+// The way out: frames from the worker's reply ring to a network client. Most pass as they are. A
+// Grant is remembered for the chunk that answers it. ReadData takes its bytes along, straight from
+// the heap, in messages of about a MiB. The reason why the worker ended the session is kept for the
+// log.
 //
 // Owner: a StreamSession's thread, the only caller. The worker is as hostile as its client: what it
 // says about spans is checked, and an error ends this session only.
@@ -34,7 +35,7 @@ class OutgoingPieces {
  public:
   void Add(const wire::PieceHeader& piece, std::string_view a, std::string_view b,
            std::string_view c);
-  // The last part lies in the heap and stays there until gRPC has sent it. What is small is copied.
+  // The last part lies in the heap and stays there until gRPC has sent it. A small part is copied.
   void AddWithSpan(const wire::PieceHeader& piece, std::string_view a, std::string_view b,
                    const uint8_t* span, size_t bytes,
                    const std::shared_ptr<const os::SharedMapping>& mapping);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The gateway's gRPC server: sluice.v1.Session, health and reflection, for every address of one
-// [[network]] entry. All calls are asynchronous, on one queue that few threads poll: with gRPC's
-// polling engine every thread that polls takes turns with the others, and each turn is a wake-up
-// that a command would wait for. Hence no synchronous and no callback service here, and health and
-// reflection by hand.
+// [[network]] entry. All calls are asynchronous, on one queue that few threads poll. With gRPC's
+// polling engine the threads that poll relieve each other, and each relief is a wake-up that a
+// command waits for. So there is no synchronous and no callback service here, and health and
+// reflection are written by hand.
 //
 // Owner: main. Thread-safe after Start.
 #pragma once
@@ -38,8 +38,8 @@ inline constexpr int kMaxQuestions = 128;
 
 class GatewayServer {
  public:
-  // What is not a stream is served with what is not ours (StandardCall): gRPC would keep a call of
-  // a unary method to itself until its message has come.
+  // Only the stream is served by generated code. All other calls are StandardCalls: gRPC would keep
+  // a call of a unary method to itself until its message has come.
   using Service = v1::Session::WithGenericMethod_DescribePlatforms<
       v1::Session::WithRawMethod_Stream<v1::Session::Service>>;
 

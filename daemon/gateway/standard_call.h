@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every call that is no session's stream. DescribePlatforms: answered from the snapshot that the
+// Every call that is no session's stream. DescribePlatforms is answered from the snapshot that the
 // broker gave. The services that every gRPC server is expected to have, grpc.health.v1.Health and
-// grpc.reflection.v1alpha.ServerReflection, on the gateway's own queue (server.h says why not
-// gRPC's ready-made ones); they say nothing that the published protocol does not, so they ask for
-// no token, and are counted apart from what does. Any other method is answered with UNIMPLEMENTED.
-// All but watches have their time.
+// grpc.reflection.v1alpha.ServerReflection, are on the gateway's own queue (server.h says why not
+// gRPC's ready-made ones). They say nothing that the published protocol does not, so they need no
+// token. They are counted apart from calls that need one. Any other method is answered with
+// UNIMPLEMENTED. Every call but a watch has a time limit.
 //
 // Owner: itself, by its operations. Poller threads; one operation at a time.
 #pragma once

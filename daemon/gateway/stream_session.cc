@@ -209,7 +209,7 @@ bool StreamSession::OnReadable() {
   if (status.ok()) return true;
   os::CloseElsewhere(std::move(fds));  // This thread is every session's.
   heap_.End();
-  // What it said last is still in the ring; the session thread sends that first.
+  // Its last words are still in the ring; the session thread sends them first.
   worker_gone_.store(true, std::memory_order_release);
   {
     absl::MutexLock lock(&mu_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sockets that listen. Plain functions.
+// Opens the sockets that listen. Plain functions.
 #pragma once
 
 #include <string>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may have a connection: counts them, per address and in all, from before their first byte. A
-// newcomer is one that has not yet said who it is. Newcomers have room of their own, so that they
-// keep nobody out who has; and among newcomers the address with the most of them gives way to the
-// others. So a stranger with few addresses cannot keep a port busy by saying nothing.
+// Decides who may have a connection: counts connections, per address and in all, from before their
+// first byte. A newcomer is one that has not yet said who it is; the others are members. Newcomers
+// have room of their own, so that they keep no member out. Among newcomers the address with the
+// most of them gives way to the others. So a stranger with few addresses cannot keep a port busy by
+// saying nothing.
 //
 //   Enter -> newcomer -> Settle -> member -> Leave
 //                     -> evicted: its connection is shut down, and its owner then leaves
@@ -64,7 +65,7 @@ class Admission {
   std::unique_ptr<Place> Enter(const std::string& address, std::function<void()> evict);
   // It has said who it is. False: it has gone, or there are as many as there may be.
   bool Settle(Place* place);
-  // Where the system has no room for another one: the newcomer that would go next goes.
+  // For a system that has no room for another connection: ends the newcomer that would be next.
   void EvictOne();
 
   int newcomers() const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is at the other end of a connection: all that is known of it before a call says more. Made
-// once per connection by whoever ends TLS. Plain data; the strings are the peer's own words, but
-// where `verified` an authority of the entry's has signed for those of the certificate.
+// The peer of a connection: all that is known of it before a call says more. Made once per
+// connection, where TLS ends. Plain data. The strings are the peer's own words; if `verified`, an
+// authority of the entry's has signed for those of the certificate.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// So many of something at once, and so many a second on average. Who has spent more is told how
-// long to wait. Budget: thread-compatible. SharedBudget: thread-safe.
+// Allows so many of something at once, and so many a second on average. To a caller that has spent
+// more it says how long to wait. Budget: thread-compatible. SharedBudget: thread-safe.
 #pragma once
 
 #include <algorithm>

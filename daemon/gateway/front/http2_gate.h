@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a connection may ask of gRPC, counted before gRPC sees it. gRPC 1.51 bounds neither the
-// number nor the rate of what a peer sends beside data: calls that are begun (some 10 KiB each, and
-// more once they are given up), blocks of headers without an end, pings and settings, each of
-// which it answers. Here a peer that sends these faster than anybody needs waits: it is not read,
-// and TCP holds it up. One that does what no client does has its connection ended.
+// Bounds what a connection asks of gRPC, before gRPC sees it. gRPC 1.51 bounds neither the number
+// nor the rate of what a peer sends beside data. These are calls that are begun (some 10 KiB each,
+// and more once they are given up), blocks of headers without an end, and pings and settings, each
+// of which it answers. Here a peer that sends these faster than anybody needs has to wait: it is
+// not read, and TCP holds it up. The connection of a peer that does what no client does is ended.
 //
 // Both ways are looked at for frames' headers only; whether frames are right is gRPC's business.
 //
@@ -44,7 +44,8 @@ class Http2Gate {
   // The server's.
   void OnServer(std::string_view bytes);
 
-  // What the client has done that no client does; empty: nothing. Its connection must end.
+  // The fault of the client's, one that no honest client commits; empty: none. Its connection must
+  // end.
   std::string_view offence() const { return offence_; }
 
  private:
