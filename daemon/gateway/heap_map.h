@@ -41,8 +41,8 @@ class HeapMap {
   // No more will come: Resolve need not wait for any.
   void End();
 
-  // A segment that a frame names was announced before it, but by another way, which on a machine
-  // that has more to do than it can may take many seconds: waits for it at most `patience`.
+  // A segment is announced before a frame that names it, but through another channel. On an
+  // overloaded machine that may take many seconds: waits for it at most `patience`.
   MappedSpan Resolve(const wire::BulkSpan& span_untrusted,
                      absl::Duration patience = absl::Seconds(30));
 

@@ -71,7 +71,8 @@ absl::StatusOr<std::string> SnapshotOf(const EndpointAddress& endpoint, int time
   return std::move(greeting->snapshot);
 }
 
-// What one endpoint offers; the exit code tells what is wrong with it, `error` in words.
+// One endpoint's offer. The exit code says whether something is wrong with it, and `error` says it
+// in words.
 struct Offer {
   std::vector<PlatformSummary> platforms;
   int exit_code = kExitOk;

@@ -100,7 +100,7 @@ class Examination : private Steps {
 
   const CommonFlags& flags_;
   const std::string container_ = ContainerAround();
-  std::string library_;  // What the .icd file names.
+  std::string library_;  // The file that the .icd file names.
   bool loader_found_ = false;
 };
 
@@ -207,7 +207,7 @@ void Examination::CheckIcdFile() {
 
 // What became of a hidden subcommand in a process of its own, in which drivers may crash or hang.
 struct HelperEnd {
-  std::string answer = {};   // What it has written.
+  std::string answer = {};   // Its output.
   std::string problem = {};  // It could not be started.
   std::string crash = {};    // How it ended, if by a signal.
   bool hangs = false;

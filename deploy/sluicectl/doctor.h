@@ -15,16 +15,16 @@ namespace sluice::ctl {
 
 int DoctorCommand(const CommonFlags& flags);
 
-// What the hidden `list-platforms` subcommand does: says which platforms this process's OpenCL
-// loader finds, and whether each of Sluice's opens a context, or what the driver says against it.
-// Its own process, since drivers may crash or hang.
+// The hidden `list-platforms` subcommand: says which platforms this process's OpenCL loader finds,
+// and for each of Sluice's whether it opens a context, or why the driver refuses one. In a process
+// of its own, since drivers may crash or hang.
 int ListPlatformsCommand();
 
-// Whether that file is a driver that an application could load. InvalidArgument says why it is
-// none; another error that it could not be tried.
+// OK if that file is a driver that an application could load. InvalidArgument says why it is none;
+// another error says that it could not be tried.
 absl::Status CheckDriver(const std::string& path);
 
-// What the hidden `load-library` subcommand does: says whether the driver loads. Its own process,
+// The hidden `load-library` subcommand: says whether the driver loads. In a process of its own,
 // since a damaged file may crash it.
 int LoadLibraryCommand(const std::string& path);
 

@@ -12,7 +12,7 @@ namespace sluice::ctl {
 struct Step {
   std::string name;
   enum { kOk, kFailed, kSkipped, kWarning } result;  // kWarning: no program minds.
-  std::string found;                                 // What was seen.
+  std::string found;                                 // The finding.
   std::string advice;                                // What to do, if it failed, or warns.
 };
 

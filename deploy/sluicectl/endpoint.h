@@ -18,9 +18,9 @@ namespace sluice::ctl {
 absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(
     const std::string& flag, std::vector<absl::Status>* refused = nullptr);
 
-// Where the operators' sockets of the one local endpoint may be, first what is to be tried first:
-// its admin socket; the monitor socket, if all that is wanted is to look; where the admin socket
-// was of old. Only `flag`, if that names one.
+// The operators' sockets of the one local endpoint, in the order in which to try them: its admin
+// socket; the monitor socket, for callers that only look; the old place of the admin socket. If
+// `flag` names one, that alone.
 absl::StatusOr<std::vector<std::string>> ResolveAdminSockets(const std::string& flag,
                                                              const std::string& endpoint_flag,
                                                              bool only_looks);

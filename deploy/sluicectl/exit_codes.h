@@ -8,7 +8,7 @@
 namespace sluice::ctl {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;        // What was asked failed; doctor: something is wrong.
+inline constexpr int kExitFailed = 1;        // The command failed; doctor: something is wrong.
 inline constexpr int kExitUsage = 2;         // Wrong flags.
 inline constexpr int kExitNoDaemon = 3;      // The daemon cannot be reached.
 inline constexpr int kExitNoSession = 4;     // kill, listener remove: there is no such one.

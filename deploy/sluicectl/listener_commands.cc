@@ -105,7 +105,7 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
       ->type_name("BYTES");
 }
 
-// What is wrong with the flag; nothing if `bytes` has its value, or it was not given.
+// Says why the flag is wrong; nothing if `bytes` has its value, or it was not given.
 std::optional<std::string> ReadBytes(const char* flag, const std::string& text, uint64_t* bytes) {
   if (text.empty()) return std::nullopt;
   const std::optional<uint64_t> read = broker::ParseByteSize(text);

@@ -108,7 +108,7 @@ std::string FirstWord(const std::vector<std::string>& arguments) {
   return "";
 }
 
-// What is wrong with the word in the command's place.
+// Says why the word in the command's place is none.
 std::string WordProblem(const std::string& word, const std::vector<std::string>& commands) {
   const std::string list = absl::StrJoin(commands, ", ");
   if (word.empty()) return absl::StrCat("a command is missing; commands are ", list);
@@ -194,7 +194,7 @@ void RefuseEmptyValues(CLI::App* app) {
   for (CLI::App* sub : app->get_subcommands({})) RefuseEmptyValues(sub);
 }
 
-// What goes to the daemon in a message.
+// For values that go to the daemon in a message.
 void RefuseOtherThanText(CLI::App* app) {
   for (CLI::Option* option :
        app->get_options([](const CLI::Option* one) { return one->get_expected_min() > 0; })) {

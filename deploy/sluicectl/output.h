@@ -18,7 +18,7 @@ std::string JsonText(const nlohmann::ordered_json& json);
 std::string JsonLine(const nlohmann::json& json);
 void PrintJson(const nlohmann::json& json);
 
-// Whether it is UTF-8, as what is sent to the daemon must be.
+// True if it is UTF-8, as all text for the daemon must be.
 bool IsText(const std::string& bytes);
 
 }  // namespace sluice::ctl

@@ -33,7 +33,7 @@ bool MayMakeFilesIn(const std::string& folder) {
   return ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
-// Where drivers keep compiled kernels: PoCL has no device without it.
+// True if drivers have a folder for compiled kernels: PoCL has no device without one.
 bool HasCache() {
   for (const char* const name : {"POCL_CACHE_DIR", "XDG_CACHE_HOME"}) {
     if (std::getenv(name) != nullptr) return true;  // As it was wanted.

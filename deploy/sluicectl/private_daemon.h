@@ -18,7 +18,7 @@ namespace sluice::ctl {
 class PrivateDaemon {
  public:
   struct Options {
-    std::string directory;    // Where socket and log go.
+    std::string directory;    // For socket and log.
     std::string config_file;  // "" = built-in defaults.
     int hold = -1;            // Kept open by the daemon as long as it lives.
     bool verbose = false;     // Its log to our stderr, not to a file.

@@ -73,7 +73,8 @@ struct StartedCommand {
   int exec_errno = 0;  // Not 0: it could not be executed, and is reaped.
 };
 
-// What cannot be started here may want more than this process may have: which limits are so low.
+// A program that cannot be started may want more than this process may have: names the limits that
+// are low.
 std::string LowLimits() {
   constexpr rlim_t kEnough = 64;
   std::string text;
@@ -122,7 +123,7 @@ absl::StatusOr<int> WaitForCommand(pid_t pid, int signals) {
     pollfd entries[] = {{pidfd.get(), POLLIN, 0}, {signals, POLLIN, 0}};
     if (::poll(entries, 2, -1) < 0 && errno != EINTR) break;
     signalfd_siginfo info;
-    // What the terminal sends (code > 0) has reached the command already: it is in our process
+    // The terminal's signals (code > 0) have reached the command already: it is in our process
     // group.
     while (entries[1].revents != 0 && ::read(signals, &info, sizeof(info)) == sizeof(info)) {
       if (info.ssi_code <= 0) ::kill(pid, static_cast<int>(info.ssi_signo));

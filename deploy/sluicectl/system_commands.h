@@ -26,10 +26,10 @@ const char* SystemExamples();
 // What their exit codes mean beside those of all commands, for --help.
 const char* SystemExitCodes();
 
-// What to do when no daemon answers; `here`: on this machine. "" if there is nothing to say.
+// Advice for when no daemon answers; `here`: on this machine. "" if there is none.
 std::string AdviceWithoutDaemon(bool here);
 
-// Who may open the monitor socket besides: "the group NAME".
+// Names the others who may open the monitor socket: "the group NAME".
 std::string MonitorsName();
 
 // The flags that may stand before or after every command (main.cc).

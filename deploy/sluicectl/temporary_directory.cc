@@ -28,7 +28,7 @@ void Remove(const std::string& path) {
 // end.
 [[noreturn]] void Sweep(const std::string& path, int hold_read) {
   const int hold = ::fcntl(hold_read, F_DUPFD, kReadEndFd + 1);  // Out of the way of what follows.
-  ::setsid();  // What the terminal sends is not meant for us.
+  ::setsid();  // The terminal's signals are not meant for us.
   ::prctl(PR_SET_NAME, "sluicectl-sweep");
   sigset_t all;
   ::sigfillset(&all);

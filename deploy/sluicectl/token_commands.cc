@@ -45,7 +45,7 @@ CLI::App* DefineToken(CLI::App* token, const std::string& name, const std::strin
   return sub;
 }
 
-// What has been made when something fails is taken away again.
+// If something fails, the new file is removed again.
 absl::Status WriteNewFile(const std::string& path, os::NewFile kind, const std::string& text) {
   ASSIGN_OR_RETURN(const os::UniqueFd file, os::CreateNewFile(path, kind));
   absl::Status written = os::WriteWhole(file.get(), text);

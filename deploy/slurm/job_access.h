@@ -10,7 +10,7 @@
 #include "deploy/slurm/job_place.h"
 #include "deploy/slurm/settings.h"
 
-// What the job's programs are told.
+// The variables that the job's programs get.
 struct JobAccess {
   char endpoint[kPathBytes + 8];    // SLUICE_ENDPOINT.
   char token_file[kPathBytes + 8];  // SLUICE_TOKEN_FILE; "": the daemon is this node's.
@@ -21,5 +21,5 @@ bool GiveAccess(const struct Settings* settings, const char* node, uint32_t job_
                 const struct JobRequest* request, const struct Grant* grant,
                 struct JobAccess* access, struct Problem* problem);
 
-// What could not be removed is in `problem`; the sweep tries it again.
+// `problem` names a thing that could not be removed; the sweep tries it again.
 void EndAccess(const struct Settings* settings, uint32_t job_id, struct Problem* problem);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this node keeps of each job that has a device, below the folder of settings (root's, 0711):
+// The files that this node keeps of each job with a device, below the folder of settings (root's,
+// 0711):
 //
 //   lock          held while a job's listener is made or removed
 //   job-12/       0711
 //     terms       0600: whose it is, and what it was given; one line
 //     token       0400, the job's user's: on nodes whose jobs use another node's daemon
 //
-// Nobody but root can write there. A user can open the own token by its name.
+// Nobody but root can write there. A user can open the token of a job of theirs by its name.
 //
 // Root's, on the node.
 #pragma once
@@ -46,11 +47,11 @@ void ClosePlace(struct JobPlace* place);
 bool ReadTerms(const struct JobPlace* place, struct JobTerms* terms);
 bool WriteTerms(const struct JobPlace* place, const struct JobTerms* terms,
                 struct Problem* problem);
-// Readable for that user alone. What was there is replaced in one step.
+// Readable for that user alone. An earlier one is replaced in one step.
 bool WriteToken(const struct JobPlace* place, const char* token, uid_t uid,
                 struct Problem* problem);
 
-// Whether there may be something of the job's to remove; takes no lock.
+// True if there may be something of the job's to remove; takes no lock.
 bool HasPlace(const char* state, uint32_t job_id);
 // Takes away the job's folder.
 void RemovePlace(struct JobPlace* place, uint32_t job_id);

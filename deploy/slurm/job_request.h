@@ -18,7 +18,7 @@ enum {
   kProblemBytes = 512,
 };
 
-// What a person is told. Empty: nothing is wrong.
+// A message for a person. Empty: nothing is wrong.
 struct Problem {
   char text[kProblemBytes];
 };

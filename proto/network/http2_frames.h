@@ -72,7 +72,7 @@ class FrameCutter {
  private:
   uint32_t skip_;  // Until the next header.
   std::array<uint8_t, kHeaderBytes> header_ = {};
-  size_t header_size_ = 0;  // What is there of it.
+  size_t header_size_ = 0;  // As much of it as is there.
 };
 
 }  // namespace sluice::wire

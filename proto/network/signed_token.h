@@ -45,15 +45,15 @@ class TokenKeys {
 
   bool empty() const { return keys_.empty(); }
 
-  // What it grants. kUnauthenticated: none of these keys has signed it, it has expired, or its terms
-  // are none that this version knows.
+  // The terms that it grants. kUnauthenticated: none of these keys has signed it, it has expired,
+  // or its terms are none that this version knows.
   absl::StatusOr<TokenTerms> Check(std::string_view token, int64_t now) const;
 
  private:
   std::vector<std::shared_ptr<evp_pkey_st>> keys_;
 };
 
-// Whether it says of itself that it is one.
+// True if it says of itself that it is one.
 bool IsSignedToken(std::string_view token);
 
 // `key`: a private key, PEM. Fills the nonce in.

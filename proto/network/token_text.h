@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<std::string>> ParseTokens(
     std::string_view file, size_t most = std::numeric_limits<size_t>::max(),
     std::vector<std::string>* tenants = nullptr);
 
-// Whether it can be a tenant's: 1 to 32 of a to z, 0 to 9 and "-".
+// True if it can be a tenant's: 1 to 32 of a to z, 0 to 9 and "-".
 bool IsTenantName(std::string_view name);
 
 }  // namespace sluice::wire

@@ -19,7 +19,7 @@ namespace sluice::ctl {
 
 inline constexpr char kCdiKind[] = "sluice.dev/gpu";
 
-// Whether runtimes take it as a kind: DOMAIN/CLASS.
+// OK if runtimes take it as a kind: DOMAIN/CLASS.
 absl::Status CheckCdiKind(const std::string& kind);
 
 struct CdiOptions {
@@ -28,7 +28,7 @@ struct CdiOptions {
   std::string socket_folder;  // On the host.
 };
 
-// The whole document. What it mounts need not be there yet.
+// The whole document. The files that it mounts need not be there yet.
 nlohmann::ordered_json MakeCdi(const CdiOptions& options);
 
 // OK if a folder may be given to containers as the clients' socket folder; else what in it may not.

@@ -93,7 +93,7 @@ std::vector<Device> DevicesOf(const std::string& file, const std::string& text) 
   return devices;
 }
 
-// Whether a file of a folder that others share is ours.
+// True if this file, of a folder that others share, is ours.
 bool IsOfSluice(const std::string& text) { return absl::StrContains(text, "sluice"); }
 
 bool IsYaml(const std::string& file) { return absl::EndsWith(file, ".yaml"); }

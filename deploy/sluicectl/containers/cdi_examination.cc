@@ -240,7 +240,7 @@ void Examination::OwnMount(const std::string& host, const std::string& container
                        "namespaces, cannot read it"));
 }
 
-// Where on the host that file of a container lies; "" if no mount brings it.
+// The place on the host of a container's file; "" if no mount brings it.
 std::string Examination::HostPathOf(const std::string& container_path) const {
   for (const SeenMount& mount : mounts_) {
     absl::string_view rest = container_path;
@@ -250,7 +250,7 @@ std::string Examination::HostPathOf(const std::string& container_path) const {
   return "";
 }
 
-// What the loader in the container reads must name a file that the container has.
+// The .icd file that the container's loader reads must name a file that the container has.
 void Examination::IcdFile() {
   const auto icd = std::find_if(mounts_.begin(), mounts_.end(), [](const SeenMount& mount) {
     return absl::EndsWith(mount.container, ".icd");

@@ -19,7 +19,7 @@ namespace {
 struct Part {
   const char* name;
   bool program;
-  const char* without;  // What a container cannot do without it.
+  const char* without;  // Says what a container cannot do without it.
 };
 
 constexpr Part kOptionalParts[] = {

@@ -27,12 +27,12 @@ inline constexpr size_t kMaxIcdBytes = 64 << 10;
 
 struct ClientFile {
   std::string name;  // In the folder, "sluice/libsluice_remote.so" say.
-  std::string path;  // Where it is now.
+  std::string path;  // Its place now.
   bool program = false;
 };
 
 struct ClientFiles {
-  std::string folder;             // Where they were found.
+  std::string folder;             // The folder they were found in.
   bool self_contained = false;    // They need glibc alone.
   std::string glibc;              // The oldest glibc that has all they need, "2.31".
   std::vector<ClientFile> files;  // The driver first, a copyright file last.

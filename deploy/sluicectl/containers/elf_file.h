@@ -34,7 +34,7 @@ absl::StatusOr<ElfFile> ReadElf(int fd);
 // Of the file at that path.
 absl::StatusOr<ElfFile> ReadElfAt(const std::string& path);
 
-// Whether this library comes with glibc itself, whatever distribution it is.
+// True if this library comes with glibc itself, on every distribution.
 bool IsGlibcLibrary(std::string_view name);
 
 // The libraries that `file` needs and glibc does not bring.
@@ -44,7 +44,7 @@ std::vector<std::string> NeededBesideGlibc(const ElfFile& file);
 std::string NewestGlibcNeeded(const ElfFile& file);
 // The newest that a libc.so.6 has.
 std::string NewestGlibcDefined(const ElfFile& libc);
-// Whether version `a` ("2.34") is newer than `b`.
+// True if version `a` ("2.34") is newer than `b`.
 bool IsNewerVersion(const std::string& a, const std::string& b);
 
 }  // namespace sluice::ctl

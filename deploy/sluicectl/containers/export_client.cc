@@ -62,7 +62,7 @@ std::set<std::string> AllNames(const ExportFlags& flags) {
   return names;
 }
 
-// Whether it is one of the names, or a folder of one.
+// True if it is one of the names, or a folder of one.
 bool IsAmong(const std::set<std::string>& names, const std::string& name) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& one) {
     return one == name || absl::StartsWith(one, name + "/");
@@ -127,7 +127,7 @@ absl::StatusOr<Export> ExportClient(const ExportFlags& flags) {
   // Last: what names the driver is there only when the driver is.
   for (const auto& [name, text] : Texts(flags))
     RETURN_IF_ERROR(WriteInto(flags.folder, name, text, 0644, &done));
-  // What an earlier export had and this one has not is of another version.
+  // A file that an earlier export had, and this one has not, is of another version.
   for (const std::string& name : AllNames(flags)) {
     if (std::find(done.written.begin(), done.written.end(), name) == done.written.end())
       std::filesystem::remove(absl::StrCat(flags.folder, "/", name), error);
@@ -143,7 +143,7 @@ std::string Quoted(const std::string& word) {
   return plain ? word : absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
 }
 
-// What to do with the folder now.
+// The next thing to do with the folder.
 std::string NextStep(const ExportFlags& flags) {
   if (flags.flatpak) {
     return absl::StrCat(

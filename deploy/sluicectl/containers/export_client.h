@@ -13,12 +13,12 @@ namespace sluice::ctl {
 struct ExportFlags {
   std::string folder;
   std::string from;      // "": this sluicectl's own client.
-  std::string place;     // Where the folder will lie for the program; "": kContainerClientFolder.
+  std::string place;     // The folder's place, as the program sees it; "": kContainerClientFolder.
   bool flatpak = false;  // The layout of Flatpak's GL extensions.
   bool json = false;
 };
 
-// Whether an .icd file can name a driver in `place`.
+// OK if an .icd file can name a driver in `place`.
 absl::Status CheckPlace(const std::string& place);
 
 int ExportClientCommand(const ExportFlags& flags);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files of another process, as it sees them: its root, its mounts. What it has there is not
-// trusted: no link leads out of its root, and nothing but a regular file is read.
-// Thread-compatible.
+// The files of another process, as it sees them: its root, its mounts. They are not trusted: no
+// link leads out of its root, and nothing but a regular file is read. Thread-compatible.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +32,7 @@ class OtherRoot {
   std::string Variable(const std::string& name) const;
   // The program that it runs.
   absl::StatusOr<os::UniqueFd> Program() const;
-  // Whether it has the same root and mounts as this process.
+  // True if it has the same root and mounts as this process.
   bool IsOurs() const { return ours_; }
 
  private:

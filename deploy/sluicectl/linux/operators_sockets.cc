@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr int kPatienceMs = 500;
 constexpr char kServiceAdminSocket[] = "/run/sluice-admin/admin.sock";
 
-// What a folder for containers may be far above of.
+// Bounds the search: a folder for containers may be far above a socket.
 constexpr int kDeepest = 4;
 constexpr size_t kMostEntries = 4096;
 
