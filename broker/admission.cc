@@ -128,7 +128,7 @@ void Admission::Adopt(DoorId door, os::UniqueFd socket) {
 // Fills in the connection's tenant, too. ESRCH: the client is gone already.
 std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection) {
   const os::PeerIdentity& peer = connection->peer;
-  if (std::optional<Refusal> refusal = IsOurs(peer)) return refusal;
+  if (std::optional<Refusal> refusal = RefuseOwnProcess(peer)) return refusal;
   absl::StatusOr<TenantFinder::Found> found = finder_.Find(peer, door.listener.get());
   if (!found.ok()) {
     return Refusal{absl::IsUnavailable(found.status()) ? ESRCH : EACCES,
@@ -140,7 +140,7 @@ std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection
                              connection->tenant.account);
 }
 
-std::optional<Refusal> Admission::IsOurs(const os::PeerIdentity& peer) const {
+std::optional<Refusal> Admission::RefuseOwnProcess(const os::PeerIdentity& peer) const {
   // Matters where workers run as their clients' user, or all as the same. A worker's pid is nobody
   // else's while it is not reaped; processes that it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {

@@ -98,7 +98,7 @@ class Admission {
   void PauseAccepting(DoorId id);
   void Adopt(DoorId door, os::UniqueFd socket);
   std::optional<Refusal> Judge(const Door& door, Connection* connection);
-  std::optional<Refusal> IsOurs(const os::PeerIdentity& peer) const;
+  std::optional<Refusal> RefuseOwnProcess(const os::PeerIdentity& peer) const;
   void WatchSocket(Connection* connection);
   void OnReadable(uint64_t id);
   // False: the connection is to be closed, `*why` says why.

@@ -150,7 +150,7 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     file = default_file;
   }
   if (!file.empty()) {
-    if (absl::Status whose = os::CheckWhoseConfig(file); !whose.ok()) return whose;
+    if (absl::Status whose = os::CheckConfigOwner(file); !whose.ok()) return whose;
     absl::StatusOr<Config> loaded = LoadConfigFile(file);
     if (!loaded.ok()) return loaded.status();
     config = *std::move(loaded);
@@ -258,7 +258,7 @@ int CheckConfigFile(const Flags& flags) {
 }
 
 // `systemctl status` shows the reason for as long as the service is down.
-void TellWhyNot(const absl::Status& why) {
+void ReportFailedStart(const absl::Status& why) {
   os::NotifyService(
       absl::StrCat("STATUS=Cannot start: ", absl::StrReplaceAll(why.message(), {{"\n", "; "}})));
 }
@@ -269,7 +269,7 @@ int Serve(const Flags& flags) {
     const std::string line = absl::StrCat("sluiced: ", config.status().message());
     LogText(LogLevel::kError, line);
     os::LogServiceEvent(os::ServiceEvent::kError, line);
-    TellWhyNot(config.status());
+    ReportFailedStart(config.status());
     return kDaemonExitUsage;
   }
   SetLogLevel(config->log_level);
@@ -290,7 +290,7 @@ int Serve(const Flags& flags) {
   if (!broker.ok()) {
     Log(LogLevel::kError, "broker", "cannot start",
         {{"reason", std::string(broker.status().message())}});
-    TellWhyNot(broker.status());
+    ReportFailedStart(broker.status());
     return absl::IsAlreadyExists(broker.status()) ? kDaemonExitAlreadyRunning : kDaemonExitFailed;
   }
   (*broker)->Run();

@@ -59,7 +59,7 @@ absl::Status SessionOpener::SendWelcome(int socket, const std::string& features,
     absl::StrAppend(&common, common.empty() ? "" : ",", wire::kFeatureSharesResources);
   if (!VersionIn(features).empty())
     absl::StrAppend(&common, common.empty() ? "" : ",", VersionFeature());
-  if (const uint64_t memory = ToldMemory(limits_, account); memory != 0)
+  if (const uint64_t memory = ReportedMemory(limits_, account); memory != 0)
     absl::StrAppend(&common, common.empty() ? "" : ",", wire::MemoryFeature(memory));
   wire::SetString(welcome.features, common);
   const int fd = probe_->fd();

@@ -45,10 +45,10 @@ void SessionStarts::Done(uint64_t session) {
   const auto own = starting_of_.find(found->second);
   if (--own->second == 0) starting_of_.erase(own);
   starting_.erase(found);
-  RunThoseWhoMay();
+  StartWhileRoom();
 }
 
-void SessionStarts::RunThoseWhoMay() {
+void SessionStarts::StartWhileRoom() {
   // A round over all accounts, from the one after the last to start. Each start begins a new round.
   for (size_t looked_at = 0; looked_at < waiting_.size() && starting_.size() < most_in_all_;) {
     auto next = waiting_.upper_bound(last_);

@@ -43,7 +43,7 @@ class SessionStarts {
 
   bool HasRoom(const std::string& account) const;
   void Run(const std::string& account, const Start& start);
-  void RunThoseWhoMay();
+  void StartWhileRoom();
 
   const uint64_t most_of_account_;
   const uint64_t most_in_all_;

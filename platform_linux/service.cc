@@ -41,7 +41,7 @@ int RunUnderServiceManager(bool, const std::function<int()>& serve) { return ser
 
 std::string DefaultConfigFile() { return "/etc/sluice/sluiced.toml"; }
 
-absl::Status CheckWhoseConfig(const std::string&) { return absl::OkStatus(); }
+absl::Status CheckConfigOwner(const std::string&) { return absl::OkStatus(); }
 
 const char* ServiceControlHelp() {
   return "Signals: SIGTERM drains (no new sessions; the running ones have --drain-timeout-ms to "

@@ -262,7 +262,7 @@ absl::Status PipeEnd::SendRaw(std::string bytes) {
 
 // --- handles
 
-void PipeEnd::GoneTo(HANDLE process) {
+void PipeEnd::MovedTo(HANDLE process) {
   if (pair_ == nullptr) return;
   const std::lock_guard<std::mutex> lock(pair_->mutex);
   pair_->holder[side_] = DuplicateHandleHere(process, PROCESS_DUP_HANDLE | SYNCHRONIZE);
@@ -314,7 +314,7 @@ absl::Status PipeEnd::Send(const void* data, size_t size,
   }
   for (const auto& object : objects) {
     if (object->kind() != HandleKind::kPipe || !into_receiver) continue;
-    if (other.valid()) static_cast<PipeEnd&>(*object).GoneTo(other.get());
+    if (other.valid()) static_cast<PipeEnd&>(*object).MovedTo(other.get());
   }
   return absl::OkStatus();
 }

@@ -95,7 +95,7 @@ class PipeEnd final : public HandleObject {
   const PipePeer& peer() const { return peer_; }
 
   // Says that the other process has this end from now on (a pair's only).
-  void GoneTo(HANDLE process);
+  void MovedTo(HANDLE process);
   // The process that has the other end, as far as this one knows and may duplicate into it.
   OwnedHandle OtherProcess() const;
   // True if the other end stays in this process: then whoever gets this one does not need the

@@ -60,7 +60,7 @@ std::string MakeWorkFolder() {
 }
 
 // The system's libraries look for their own files by the first two.
-void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
+void AddRequiredVariables(std::vector<std::string>* environment) {
   for (const std::string& own : OwnEnvironment()) {
     const std::string name = absl::AsciiStrToUpper(own.substr(0, own.find('=') + 1));
     if (name != "SYSTEMROOT=" && name != "WINDIR=") continue;
@@ -78,7 +78,7 @@ void AddWhatNobodyCanDoWithout(std::vector<std::string>* environment) {
 // Sorted, as the system wants it, each entry with its NUL and one more at the end. Names have no
 // case; of two entries of one name the later counts.
 std::wstring EnvironmentBlock(std::vector<std::string> entries) {
-  AddWhatNobodyCanDoWithout(&entries);
+  AddRequiredVariables(&entries);
   std::map<std::string, std::string> by_name;
   for (std::string& entry : entries) {
     std::string name = absl::AsciiStrToUpper(entry.substr(0, entry.find('=')));
@@ -272,7 +272,7 @@ absl::StatusOr<ChildProcess> Spawn(const SpawnOptions& options) {
   if (!job.ok()) return job.status();
   for (const auto& [descriptor, number] : options.descriptors) {
     const std::shared_ptr<HandleObject> object = FindDescriptor(descriptor, HandleKind::kPipe);
-    if (object != nullptr) static_cast<PipeEnd&>(*object).GoneTo(process.get());
+    if (object != nullptr) static_cast<PipeEnd&>(*object).MovedTo(process.get());
   }
   ::ResumeThread(thread.get());
   return ChildProcess(

@@ -136,7 +136,7 @@ std::string DefaultConfigFile() {
 }
 
 // Checks only an existing file: its reader reports a missing one.
-absl::Status CheckWhoseConfig(const std::string& file) {
+absl::Status CheckConfigOwner(const std::string& file) {
   if (::GetFileAttributesW(ToWide(file).c_str()) == INVALID_FILE_ATTRIBUTES) {
     return absl::OkStatus();
   }

@@ -42,9 +42,9 @@ struct ObjectBasic {
 // An access list that gives nobody anything. Without it, whoever has a handle for reading could
 // duplicate it into one for writing. Its one entry takes from the owner the right to change the
 // list.
-class NobodyMayOpen {
+class EmptyAccessList {
  public:
-  NobodyMayOpen() {
+  EmptyAccessList() {
     SID owner_rights = {
         SID_REVISION, 1, SECURITY_CREATOR_SID_AUTHORITY, {SECURITY_CREATOR_OWNER_RIGHTS_RID}};
     auto* list = reinterpret_cast<ACL*>(list_);
@@ -63,7 +63,7 @@ class NobodyMayOpen {
 };
 
 absl::StatusOr<OwnedHandle> CreateSection(const char* name, uint64_t size_bytes) {
-  NobodyMayOpen security;
+  EmptyAccessList security;
   OwnedHandle section(::CreateFileMappingW(
       INVALID_HANDLE_VALUE, security.get(), PAGE_READWRITE | SEC_COMMIT,
       static_cast<DWORD>(size_bytes >> 32), static_cast<DWORD>(size_bytes & 0xffffffff), nullptr));

@@ -60,7 +60,7 @@ void ChildOutput::Finish() {
   if (!pipe_.valid()) return;
   Take();
   EndLine();
-  TellLeftOut();
+  LogLeftOut();
   loop_->Unwatch(&watch_);
   loop_->CancelTimer(&pause_);
   pipe_.reset();
@@ -84,8 +84,8 @@ void ChildOutput::EndLine() {
   if (cut_) line_ += "...";
   if (!line_.empty()) {
     if (lines_.Allow(MonotonicMs())) {
-      TellLeftOut();
-      Tell(line_);
+      LogLeftOut();
+      LogLine(line_);
     } else {
       ++left_out_;
     }
@@ -94,7 +94,7 @@ void ChildOutput::EndLine() {
   cut_ = false;
 }
 
-void ChildOutput::Tell(std::string_view line) {
+void ChildOutput::LogLine(std::string_view line) {
   LogLevel level = LogLevel::kInfo;
   const std::vector<std::string> parts = absl::StrSplit(std::string(line), absl::MaxSplits(' ', 3));
   if (parts.size() == 4 && parts[0].size() == kTimeBytes && parts[0].ends_with('Z') &&
@@ -107,7 +107,7 @@ void ChildOutput::Tell(std::string_view line) {
   Log(level, component_, "output", {*whose_, {"text", line}});
 }
 
-void ChildOutput::TellLeftOut() {
+void ChildOutput::LogLeftOut() {
   if (left_out_ == 0) return;
   Log(LogLevel::kWarning, component_, "too much output: lines were left out",
       {*whose_, {"lines", std::exchange(left_out_, 0)}});

@@ -50,8 +50,8 @@ class ChildOutput {
   void OnReadable();
   void TakeBytes(std::string_view bytes);
   void EndLine();
-  void Tell(std::string_view line);
-  void TellLeftOut();
+  void LogLine(std::string_view line);
+  void LogLeftOut();
 
   os::ThreadChecker thread_;
   EventLoop* const loop_;

@@ -298,7 +298,7 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
     features_ = hello.features;
     greeted_ = true;
     told_snapshot_ = 0;
-    return TellSnapshot().ok();
+    return SendSnapshot().ok();
   }
   wire::CloseSession close;
   if (wire::ParseMessage(packet, size, &close)) {
@@ -314,7 +314,7 @@ bool GatewayLink::HandleMessage(const void* packet, size_t size) {
 void GatewayLink::SnapshotReady() {
   thread_.Assert();
   if (!greeted_) return;
-  const absl::Status told = TellSnapshot();
+  const absl::Status told = SendSnapshot();
   if (!told.ok()) Kill(std::string(told.message()));
 }
 
@@ -343,7 +343,7 @@ void GatewayLink::ReloadFiles() {
   if (!sent.ok()) Kill(std::string(sent.message()));
 }
 
-absl::Status GatewayLink::TellSnapshot() {
+absl::Status GatewayLink::SendSnapshot() {
   if (opener_->snapshot_number() == told_snapshot_) return absl::OkStatus();
   told_snapshot_ = opener_->snapshot_number();
   return opener_->SendWelcome(control_.get(), features_, Account());

@@ -72,7 +72,7 @@ class GatewayLink {
   void OnExit(const os::ExitStatus& status);
   void OnReadable();
   bool HandleMessage(const void* packet, size_t size);
-  absl::Status TellSnapshot();
+  absl::Status SendSnapshot();
   void Kill(const std::string& why);
   void ScheduleRestart();
 

@@ -86,7 +86,7 @@ uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account) {
   return own != 0 ? own : limits.device_memory_per_account;
 }
 
-uint64_t ToldMemory(const LimitsConfig& limits, const Account& account) {
+uint64_t ReportedMemory(const LimitsConfig& limits, const Account& account) {
   return Smaller(MemoryLimit(limits, account), DeviceMemoryLimit(limits, account));
 }
 
@@ -215,7 +215,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
     ending = info.mapped().ending;
   }
   const bool clean = status.signal == 0 && status.code == 0;
-  if (!end.memory.empty() || end.refused_processes != 0) TellLimits(id, end);
+  if (!end.memory.empty() || end.refused_processes != 0) LogLimits(id, end);
   if (MayLog()) {
     Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
         {{"session", HexId(id)},
@@ -226,7 +226,7 @@ void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
   on_ended_();
 }
 
-void Workers::TellLimits(uint64_t id, const WorkerGroups::End& end) {
+void Workers::LogLimits(uint64_t id, const WorkerGroups::End& end) {
   if (!MayLog()) return;
   if (!end.memory.empty()) {
     Log(LogLevel::kWarning, "broker", "a worker was ended for want of memory",
@@ -515,7 +515,7 @@ std::vector<SessionInfo> Workers::List() const {
   std::vector<SessionInfo> list;
   for (const auto& entry : infos_) {
     list.push_back(entry.second);
-    list.back().turns = turns_.Tell(entry.first);
+    list.back().turns = turns_.ReportOf(entry.first);
   }
   return list;
 }

@@ -77,7 +77,7 @@ struct SessionInfo {
   uint64_t shadows_by_semaphores = 0;
   uint64_t shadows_by_keyed_mutex = 0;
   std::string device_name;
-  TurnGiver::Told turns;
+  TurnGiver::Report turns;
   // By the broker's own count, where the account has a limit (memory_grants.h); else 0.
   uint64_t granted_bytes = 0;
   uint64_t account_memory_limit = 0;
@@ -88,7 +88,7 @@ uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account);
 // Of all sessions of the account, likewise. The account's own, or everybody's.
 uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account);
 // The most memory that its devices report: the smaller of both; 0: as they do by themselves.
-uint64_t ToldMemory(const LimitsConfig& limits, const Account& account);
+uint64_t ReportedMemory(const LimitsConfig& limits, const Account& account);
 
 class Workers {
  public:
@@ -148,7 +148,7 @@ class Workers {
 
   std::vector<std::string> Arguments(uint64_t id, const SessionRequest& request) const;
   bool MayLog();  // One more line about a session.
-  void TellLimits(uint64_t id, const WorkerGroups::End& end);
+  void LogLimits(uint64_t id, const WorkerGroups::End& end);
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
   void OnExit(uint64_t id, const os::ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -26,7 +26,7 @@ std::string DefaultConfigFile();
 // OK if nobody can have written the configuration who could not have run the daemon anyway; else
 // the message says who could, and what to do. Windows only: there any user may make folders where
 // services keep their files.
-absl::Status CheckWhoseConfig(const std::string& file);
+absl::Status CheckConfigOwner(const std::string& file);
 
 // How a person has a running daemon stop or read its file again, for --help.
 const char* ServiceControlHelp();

@@ -174,7 +174,7 @@ class ResourceService final : public v1::Resources::CallbackService {
                  v1::AcquireResourceReply* reply) override {
     // A cancel without a connection does not reach the loop, either.
     const uint64_t caller = listener_->ConnectionOf(*context);
-    if (caller == 0) return OfNobody(new UnaryCall);
+    if (caller == 0) return FailWithoutConnection(new UnaryCall);
     auto turn = std::make_shared<Turn>();
     auto* call = new UnaryCall(
         [this, turn, caller] { queue_.Post(caller, [this, turn] { GiveUp(*turn); }); });
@@ -269,7 +269,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   static constexpr uint64_t kNobody = 0;  // No connection: what the service does for all.
 
   // Answered here: a caller without a connection costs the loop thread nothing.
-  static Unary* OfNobody(UnaryCall* call) {
+  static Unary* FailWithoutConnection(UnaryCall* call) {
     call->Finish(ConnectionGone());
     return call;
   }
@@ -278,7 +278,7 @@ class ResourceService final : public v1::Resources::CallbackService {
   template <typename Work>
   Unary* OnLoop(Context* context, UnaryCall* call, Work work) {
     const uint64_t connection = listener_->ConnectionOf(*context);
-    if (connection == 0) return OfNobody(call);
+    if (connection == 0) return FailWithoutConnection(call);
     listener_->Prove(context);
     const auto task = [this, call, connection, work = std::move(work)] {
       if (!hub_->IsConnected(connection)) return call->Finish(ConnectionGone());

@@ -194,29 +194,29 @@ int64_t TurnGiver::Look() {
   return wait;
 }
 
-TurnGiver::Told TurnGiver::Tell(uint64_t id) const {
+TurnGiver::Report TurnGiver::ReportOf(uint64_t id) const {
   absl::MutexLock lock(&mutex_);
-  Told told;
+  Report report;
   const auto worker = workers_.find(id);
   if (worker == workers_.end()) {
-    told.shares = told.state =
+    report.shares = report.state =
         absl::StrCat("off: ", unavailable_.empty() ? "by the configuration" : unavailable_);
-    return told;
+    return report;
   }
   const auto found = schedules_.find(worker->second.device);
   const TurnSchedule* const schedule = found == schedules_.end() ? nullptr : &found->second;
   if (schedule != nullptr) {
-    const TurnSchedule::Had had = schedule->HadBy(id);
-    told.turns = had.turns;
-    told.waited_us = static_cast<uint64_t>(had.waited_ns / 1000);
-    told.device_us = static_cast<uint64_t>(had.device_ns / 1000);
+    const TurnSchedule::Usage usage = schedule->UsageOf(id);
+    report.turns = usage.turns;
+    report.waited_us = static_cast<uint64_t>(usage.waited_ns / 1000);
+    report.device_us = static_cast<uint64_t>(usage.device_ns / 1000);
   }
-  told.state = TellTurns(worker->second, schedule);
-  told.shares = TellShares(schedule);
-  return told;
+  report.state = DescribeTurns(worker->second, schedule);
+  report.shares = DescribeShares(schedule);
+  return report;
 }
 
-std::string TurnGiver::TellTurns(const Worker& worker, const TurnSchedule* schedule) const {
+std::string TurnGiver::DescribeTurns(const Worker& worker, const TurnSchedule* schedule) const {
   using State = TurnSchedule::State;
   const State state = schedule == nullptr ? State::kNoTurns : schedule->state(wire::MonotonicNs());
   if (state == State::kTurns || state == State::kWindows) return "on";
@@ -229,7 +229,7 @@ std::string TurnGiver::TellTurns(const Worker& worker, const TurnSchedule* sched
   return schedule->size() < 2 ? "off: alone" : "off: no two are at work";
 }
 
-std::string TurnGiver::TellShares(const TurnSchedule* schedule) const {
+std::string TurnGiver::DescribeShares(const TurnSchedule* schedule) const {
   if (config_.shares == TurnsConfig::Shares::kOff) return "off: by the configuration";
   if (schedule == nullptr) return "off: no two accounts are at work";
   if (schedule->state(wire::MonotonicNs()) == TurnSchedule::State::kWindows) return "on";

@@ -49,14 +49,14 @@ class TurnGiver {
   void Remove(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For operators.
-  struct Told {
+  struct Report {
     std::string state;  // "on", or "off: " and why.
     uint64_t turns = 0;
     uint64_t waited_us = 0;
     std::string shares;      // As state.
     uint64_t device_us = 0;  // Charged to it in turns.
   };
-  Told Tell(uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Report ReportOf(uint64_t id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Worker {
@@ -74,9 +74,9 @@ class TurnGiver {
   absl::StatusOr<Pages> MakePages(Worker* worker);
   TurnSchedule::Settings SettingsFor(const wire::TurnWords& words) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::string TellTurns(const Worker& worker, const TurnSchedule* schedule) const
+  std::string DescribeTurns(const Worker& worker, const TurnSchedule* schedule) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::string TellShares(const TurnSchedule* schedule) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::string DescribeShares(const TurnSchedule* schedule) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
   // Returns how long to wait before the next look.

@@ -65,7 +65,7 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
     const int64_t most_of_member = member_was_idle ? settings_.turn_ns : kMostCreditNs;
     member.used_ns = std::max(member.used_ns, balance.virtual_ns - most_of_member);
   }
-  if (!says.waiting && member.says.waiting) member.had.waited_ns += now - member.waits_since_ns;
+  if (!says.waiting && member.says.waiting) member.usage.waited_ns += now - member.waits_since_ns;
   member.says = says;
 }
 
@@ -94,9 +94,9 @@ TurnSchedule::State TurnSchedule::state(int64_t now) const {
   return now < no_turns_until_ns_ ? State::kLongWork : State::kNoTurns;
 }
 
-TurnSchedule::Had TurnSchedule::HadBy(uint64_t id) const {
+TurnSchedule::Usage TurnSchedule::UsageOf(uint64_t id) const {
   const auto found = members_.find(id);
-  return found == members_.end() ? Had{} : found->second.had;
+  return found == members_.end() ? Usage{} : found->second.usage;
 }
 
 int TurnSchedule::CountActive(int64_t since) const {
@@ -159,7 +159,7 @@ bool TurnSchedule::IsAheadOf(const Member& next, int64_t now) const {
 
 void TurnSchedule::Charge(Member* member, int64_t ns) {
   member->used_ns += ns;
-  member->had.device_ns += ns;
+  member->usage.device_ns += ns;
   Balance& balance = *member->balance;
   const int64_t most = virtual_ns_ + kMostDebtNs * kDefaultShare / member->share;
   balance.used_ns = std::min(balance.used_ns + ns * kDefaultShare / member->share,
@@ -327,7 +327,7 @@ void TurnSchedule::Grant(uint64_t id, int64_t now) {
   for (auto& [other, member] : members_) member.order = TurnOrder::kWait;
   Member& member = members_[id];
   member.order = windows_ ? TurnOrder::kPaced : TurnOrder::kGo;
-  ++member.had.turns;
+  ++member.usage.turns;
   Balance& balance = *member.balance;
   virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
   balance.virtual_ns = std::max(balance.virtual_ns, member.used_ns);

@@ -98,12 +98,12 @@ class TurnSchedule {
   State state(int64_t now) const;
   size_t size() const { return members_.size(); }
 
-  struct Had {
+  struct Usage {
     uint64_t turns = 0;
     int64_t waited_ns = 0;  // For them.
     int64_t device_ns = 0;  // Charged to it.
   };
-  Had HadBy(uint64_t id) const;
+  Usage UsageOf(uint64_t id) const;
 
  private:
   // Times of an account are those of its share: with twice the share, half as long.
@@ -126,7 +126,7 @@ class TurnSchedule {
     // Its window is over, and what it has submitted in it is not: since then, of what was charged.
     bool lingers = false;
     int64_t lingers_since_ns = 0;
-    Had had;
+    Usage usage;
     wire::TurnOrder order = wire::TurnOrder::kFree;
   };
 

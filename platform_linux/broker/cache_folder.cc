@@ -87,7 +87,7 @@ std::vector<std::string> NamesIn(int folder) {
 }
 
 // True if it lies in `top` now.
-bool BringFolderUp(int top, int folder, const std::string& name) {
+bool MoveFolderUp(int top, int folder, const std::string& name) {
   for (int i = 0; i < kMostBroughtUp; ++i) {
     const std::string to = absl::StrCat(kBroughtUp, i);
     struct stat info;
@@ -120,7 +120,7 @@ class Look {
       }
       if (!is_folder) continue;
       if (depth >= kMostDepth) {
-        brought_up_ = BringFolderUp(top_, folder, name) || brought_up_;
+        brought_up_ = MoveFolderUp(top_, folder, name) || brought_up_;
         continue;
       }
       const os::UniqueFd inner = OpenFolder(folder, name.c_str());
@@ -179,7 +179,7 @@ class Remover {
 
   void RemoveAt(int folder, const std::string& name, size_t depth) {
     if (Unlink(folder, name, 0) || Unlink(folder, name, AT_REMOVEDIR)) return;
-    if (depth >= kMostDepth) return BringUp(folder, name);
+    if (depth >= kMostDepth) return MoveUp(folder, name);
     {
       const os::UniqueFd inner = OpenFolder(folder, name.c_str());
       if (!inner.valid()) return;
@@ -195,8 +195,8 @@ class Remover {
     return true;
   }
 
-  void BringUp(int folder, const std::string& name) {
-    if (BringFolderUp(top_, folder, name)) ++changes_;
+  void MoveUp(int folder, const std::string& name) {
+    if (MoveFolderUp(top_, folder, name)) ++changes_;
   }
 
   const int top_;

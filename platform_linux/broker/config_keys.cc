@@ -11,7 +11,7 @@ namespace sluice::broker {
 namespace {
 
 // "can be read by everybody (mode 0644); chmod o-r ends that". `bit`: others' right to it.
-std::string OthersWhoMay(const std::string& path, mode_t bit, const char* what, char letter) {
+std::string DescribeOthers(const std::string& path, mode_t bit, const char* what, char letter) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || (info.st_mode & bit) == 0)
     return "";
@@ -29,11 +29,11 @@ bool IsSameVariable(const std::string& a, const std::string& b) { return a == b;
 
 // Ignores the group, to which the file may have been given: Debian's ssl-cert, say.
 std::string OtherReaders(const std::string& path) {
-  return OthersWhoMay(path, S_IROTH, "read", 'r');
+  return DescribeOthers(path, S_IROTH, "read", 'r');
 }
 
 std::string OtherWriters(const std::string& path) {
-  return OthersWhoMay(path, S_IWOTH, "written", 'w');
+  return DescribeOthers(path, S_IWOTH, "written", 'w');
 }
 
 }  // namespace sluice::broker

@@ -16,7 +16,7 @@ namespace {
 constexpr wchar_t kList[] = L"D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 constexpr DWORD kTellAfterMs = 2'000;  // A person waits this long without wondering.
 
-std::string OrTaken(const wchar_t* name) {
+std::string DescribeTakenName(const wchar_t* name) {
   return absl::StrCat("another program has taken the name ", os::FromWide(name),
                       ", which must end first");
 }
@@ -36,10 +36,10 @@ absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWO
       return absl::PermissionDeniedError(absl::StrCat(
           "only an administrator may install and uninstall, in a prompt that was opened as "
           "administrator (if this is one, ",
-          OrTaken(name), ")"));
+          DescribeTakenName(name), ")"));
     }
     // Another kind of object has the name.
-    if (error == ERROR_INVALID_HANDLE) return absl::AlreadyExistsError(OrTaken(name));
+    if (error == ERROR_INVALID_HANDLE) return absl::AlreadyExistsError(DescribeTakenName(name));
     return os::WindowsStatus(error, "taking the lock of installations");
   }
   const DWORD first = std::min(kTellAfterMs, patience_ms);
@@ -53,7 +53,7 @@ absl::StatusOr<InstallationLock> InstallationLock::Take(const wchar_t* name, DWO
   return absl::DeadlineExceededError(absl::StrCat(
       "another `sluicectl install` or `uninstall` has not ended within ", patience_ms / 1000,
       " s: look what it waits for, or end it (Task Manager), and try again (if there is none, ",
-      OrTaken(name), ")"));
+      DescribeTakenName(name), ")"));
 }
 
 InstallationLock::~InstallationLock() {

@@ -71,7 +71,7 @@ class TurnGiverTest : public testing::Test {
     return condition();
   }
   bool SharesBecome(const std::string& state) {
-    return Comes([&] { return giver_.Tell(1).shares == state; });
+    return Comes([&] { return giver_.ReportOf(1).shares == state; });
   }
 
   std::list<PlayedWorker> workers_;
@@ -79,7 +79,7 @@ class TurnGiverTest : public testing::Test {
 };
 
 #define SKIP_WITHOUT_PAGES() \
-  if (!There()) GTEST_SKIP() << giver_.Tell(1).state
+  if (!There()) GTEST_SKIP() << giver_.ReportOf(1).state
 
 TEST_F(TurnGiverTest, AccountsOfDifferentSharesHaveThemWithoutTurns) {
   Configure(TurnsConfig::Mode::kOff, TurnsConfig::Shares::kAuto);
@@ -89,7 +89,8 @@ TEST_F(TurnGiverTest, AccountsOfDifferentSharesHaveThemWithoutTurns) {
   EXPECT_TRUE(SharesBecome("on"));
   EXPECT_TRUE(Comes([&] { return small->order() == TurnOrder::kPaced; }));
   EXPECT_TRUE(Comes([&] { return large->order() == TurnOrder::kPaced; }));
-  EXPECT_TRUE(Comes([&] { return giver_.Tell(2).device_us > 0 && giver_.Tell(2).turns > 1; }));
+  EXPECT_TRUE(
+      Comes([&] { return giver_.ReportOf(2).device_us > 0 && giver_.ReportOf(2).turns > 1; }));
   giver_.Remove(1);
   EXPECT_TRUE(Comes([&] { return large->order() == TurnOrder::kFree; }));
 }
@@ -115,7 +116,7 @@ TEST_F(TurnGiverTest, TheKernelDividesProcessorsBetter) {
   EXPECT_TRUE(SharesBecome("on"));
   Configure(TurnsConfig::Mode::kOff, TurnsConfig::Shares::kOff, /*divides=*/true);
   EXPECT_TRUE(Comes([&] { return workers_.front().order() == TurnOrder::kFree; }));
-  EXPECT_EQ(giver_.Tell(1).shares, "off: by the configuration");
+  EXPECT_EQ(giver_.ReportOf(1).shares, "off: by the configuration");
 }
 
 TEST_F(TurnGiverTest, WithoutSharesTurnsAreAsEver) {
@@ -124,15 +125,15 @@ TEST_F(TurnGiverTest, WithoutSharesTurnsAreAsEver) {
   PlayedWorker* const first = Add("a", 100, /*is_cpu=*/false, /*has_turns=*/true);
   Add("b", 300, /*is_cpu=*/false, /*has_turns=*/true);
   EXPECT_TRUE(Comes([&] { return first->order() == TurnOrder::kGo; }));
-  EXPECT_EQ(giver_.Tell(1).state, "on");
-  EXPECT_EQ(giver_.Tell(1).shares, "off: by the configuration");
+  EXPECT_EQ(giver_.ReportOf(1).state, "on");
+  EXPECT_EQ(giver_.ReportOf(1).shares, "off: by the configuration");
 }
 
 TEST_F(TurnGiverTest, NoPagesWhereNeitherIsWanted) {
   Configure(TurnsConfig::Mode::kOff, TurnsConfig::Shares::kOff);
   EXPECT_EQ(Add("a", 100, /*is_cpu=*/false), nullptr);
-  EXPECT_EQ(giver_.Tell(1).state, "off: by the configuration");
-  EXPECT_EQ(giver_.Tell(1).shares, "off: by the configuration");
+  EXPECT_EQ(giver_.ReportOf(1).state, "off: by the configuration");
+  EXPECT_EQ(giver_.ReportOf(1).shares, "off: by the configuration");
 }
 
 }  // namespace

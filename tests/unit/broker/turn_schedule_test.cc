@@ -65,7 +65,8 @@ class TurnScheduleTest : public testing::Test {
       if (worker.pause_ns != 0 && worker.submitted % 8 == 0)
         worker.wants_from = worker.busy_until + worker.pause_ns;
     }
-    if (worker.needs_another && may_go && schedule_.HadBy(id).turns > 1) worker.claims_work = false;
+    if (worker.needs_another && may_go && schedule_.UsageOf(id).turns > 1)
+      worker.claims_work = false;
     says.submitted = worker.submitted;
     says.running = worker.claims_work || now_ < worker.busy_until;
     return says;
@@ -102,8 +103,8 @@ TEST_F(TurnScheduleTest, TwoAtWorkHaveEqualTimeInTurns) {
   EXPECT_EQ(schedule_.state(now_), State::kTurns);
   EXPECT_GT(workers_[1].had_ns, 400 * kMs);
   EXPECT_GT(workers_[2].had_ns, 400 * kMs);
-  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(1).turns), 240, 40);
-  EXPECT_GT(schedule_.HadBy(1).waited_ns, 400 * kMs);
+  EXPECT_NEAR(static_cast<double>(schedule_.UsageOf(1).turns), 240, 40);
+  EXPECT_GT(schedule_.UsageOf(1).waited_ns, 400 * kMs);
 }
 
 TEST_F(TurnScheduleTest, TurnsEndWhenTheOthersHaveNothingToDo) {
@@ -258,10 +259,10 @@ TEST_F(TurnScheduleTest, AWorkerThatDiesInItsTurnIsForgotten) {
   while (schedule_.OrderOf(1) != TurnOrder::kGo) RunFor(1);
   workers_.erase(1);
   schedule_.Remove(1);
-  const uint64_t two = schedule_.HadBy(2).turns, three = schedule_.HadBy(3).turns;
+  const uint64_t two = schedule_.UsageOf(2).turns, three = schedule_.UsageOf(3).turns;
   RunFor(20 * kMs);
-  EXPECT_GE(schedule_.HadBy(2).turns, two + 3);
-  EXPECT_GE(schedule_.HadBy(3).turns, three + 3);
+  EXPECT_GE(schedule_.UsageOf(2).turns, two + 3);
+  EXPECT_GE(schedule_.UsageOf(3).turns, three + 3);
   workers_.erase(2);
   schedule_.Remove(2);
   RunFor(100 * kMs);
@@ -324,7 +325,7 @@ TEST_F(WindowsTest, SharesOfHeavyWorkHold) {
   AddFour({20 * kMs, kMs, 5 * kMs, 20 * kMs});
   RunFor(10'000 * kMs);
   ExpectShares({{1, 10}, {2, 20}, {3, 30}, {4, 40}});
-  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(4).device_ns), Work(4), 0.05 * Work(4));
+  EXPECT_NEAR(static_cast<double>(schedule_.UsageOf(4).device_ns), Work(4), 0.05 * Work(4));
 }
 
 TEST_F(WindowsTest, SharesOfMixedWorkHold) {
@@ -338,7 +339,7 @@ TEST_F(WindowsTest, WhoLetsOthersGoInBetweenLosesNothing) {
   AddFour({20 * kMs, 20 * kMs, 20 * kMs, 100'000});
   workers_[4].pause_ns = 400'000;
   RunFor(10'000 * kMs);
-  EXPECT_GT(static_cast<double>(schedule_.HadBy(4).device_ns), 3500e6);
+  EXPECT_GT(static_cast<double>(schedule_.UsageOf(4).device_ns), 3500e6);
 }
 
 // Nobody has given shares: an account of twelve sessions has no more of the device than one of one.
@@ -379,7 +380,7 @@ TEST_F(WindowsTest, OneAccountMeetsNone) {
   workers_[3].wants = true;
   RunFor(1000 * kMs);
   EXPECT_EQ(schedule_.state(now_), State::kWindows);
-  EXPECT_NEAR(static_cast<double>(schedule_.HadBy(3).device_ns), 490e6, 30e6);
+  EXPECT_NEAR(static_cast<double>(schedule_.UsageOf(3).device_ns), 490e6, 30e6);
   workers_[3].wants = false;
   RunFor(100 * kMs);
   EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree);
