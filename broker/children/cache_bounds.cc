@@ -166,8 +166,8 @@ void CacheBounds::BoundAll(const Job& job, Sizes* sizes) {
     std::error_code gone;
     if (it->symlink_status(gone).type() != fs::file_type::directory) continue;
     // An operator may keep other things beside them.
-    if (!IsDomainsFolder(it->path().filename())) continue;
-    const std::string folder = it->path();
+    if (!IsDomainsFolder(it->path().filename().string())) continue;
+    const std::string folder = it->path().string();
     const CacheUse use = BoundCache(folder, job.most_bytes, job.most_files);
     Tell(folder, use);
     (*sizes)[folder] = use.bytes;
