@@ -2,8 +2,7 @@
 #include "broker/broker.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,19 +20,6 @@ namespace {
 
 constexpr uint64_t kGatewayOwnerBit = 1ULL << 63;  // Local connections count up from 1.
 constexpr absl::Duration kStatsTimeout = absl::Milliseconds(200);
-// "At once" leaves a worker time to tell its client why, and no more.
-constexpr int64_t kLastWordsMs = 200;
-// Time for the system to end killed workers, which may have much memory to give back.
-constexpr int64_t kKilledMs = 10'000;
-
-// The same socket, perhaps by a link to its folder (/var/run).
-bool SamePlace(const std::filesystem::path& one, const std::filesystem::path& other) {
-  std::error_code ignored;
-  return one == other ||
-         (one.filename() == other.filename() &&
-          std::filesystem::equivalent(one.parent_path(), other.parent_path(), ignored));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Broker>> Broker::Create(Config config, ConfigLoader reload) {
@@ -66,45 +52,46 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       launcher_(std::make_unique<WorkerLauncher>(std::move(launcher))),
       policy_(config_),
       workers_(
-          loop_.get(), &policy_, [this] { OnSessionEnded(); },
-          [this] { PlanProbe(probe_schedule_.OnHint(MonotonicMs())); }),
-      probe_(loop_.get()),
-      opener_(&policy_, &workers_, &probe_),
+          loop_.get(), &policy_, [this] { shutdown_.OnSessionEnded(); },
+          [this] { probes_.OnHint(); }),
+      probes_(loop_.get(), [this] { OnProbed(); }),
+      opener_(&policy_, &workers_, &probes_.probe()),
       resources_(loop_.get()),
+      shutdown_(loop_.get(), &workers_, &opener_, &resources_),
       admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
                  [this](pid_t pid) { return IsHelper(pid); }),
-      listeners_(&admission_) {
-  workers_.Configure(config_, launcher_.get(), groups_.get());
+      listeners_(&admission_),
+      calls_(loop_.get()) {
   workers_.SetOnStarted([this](uint64_t id) { opener_.WorkerStarted(id); });
+  ConfigureParts();
+}
+
+void Broker::ConfigureParts() {
+  policy_.Update(config_);
+  workers_.Configure(config_, launcher_.get(), groups_.get());
+  probes_.Configure(config_, launcher_.get());
   opener_.Configure(config_);
   resources_.Configure(config_.resources, launcher_->users().service(),
                        launcher_->confinement_arguments());
+  shutdown_.Configure(config_);
 }
 
 bool Broker::IsHelper(pid_t pid) const {
-  return probe_.Is(pid) || resources_.IsAllocator(pid) ||
+  return probes_.probe().Is(pid) || resources_.IsAllocator(pid) ||
          std::any_of(gateways_.begin(), gateways_.end(),
                      [pid](const auto& gateway) { return gateway->Is(pid); });
 }
 
 Broker::~Broker() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopped_ = true;  // Admin requests that wait for the loop give up.
-  }
+  calls_.Stop();
   admin_.reset();
   monitor_.reset();
   resource_server_.reset();
   gateways_.clear();
   listeners_.Stop();
   admission_.Stop();
-  probe_.Cancel();
   loop_->Unwatch(&signal_watch_);
   RemoveVendorFolder(config_.socket);
-  if (owns_socket_file_) {
-    RemoveSocketFile(config_.socket);
-    if (old_places_linked_) UnlinkOldPlaces(config_);
-  }
 }
 
 absl::Status Broker::Start() {
@@ -117,8 +104,31 @@ absl::Status Broker::Start() {
     Log(LogLevel::kWarning, "broker", "an address is not there yet; it will be tried again",
         {{"reason", std::string(free.message())}});
   }
-  absl::StatusOr<os::UniqueFd> listener = TakeOrOpenListener();
-  if (!listener.ok()) return listener.status();
+  if (absl::Status opened = OpenSockets(); !opened.ok()) return opened;
+  probes_.Start();
+  probes_.WatchMemory();
+  StartGateways();
+  Log(LogLevel::kInfo, "broker", "started",
+      {{"version", kVersion},
+       {"socket", client_socket_->address()},
+       {"admin_socket", config_.admin_socket},
+       {"monitor_socket", config_.monitor_socket},
+       {"config", config_.file.empty() ? "built-in" : config_.file},
+       {"worker_user", launcher_->users().Describe()},
+       {"worker_sandbox", DescribeLayers(config_)},
+       {"control_groups", groups_->Describe()}});
+  if (const std::string advice = groups_->Advice(); !advice.empty()) {
+    Log(LogLevel::kInfo, "broker", "workers lack control groups, or some of their limits",
+        {{"reason", groups_->Describe()}, {"advice", advice}});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Broker::OpenSockets() {
+  os::UniqueFd listener;
+  absl::StatusOr<std::unique_ptr<ClientSocket>> clients = ClientSocket::Open(config_, &listener);
+  if (!clients.ok()) return clients.status();
+  client_socket_ = *std::move(clients);
   absl::StatusOr<std::unique_ptr<ResourceServer>> resources =
       ResourceServer::Start(loop_.get(), &resources_);
   if (!resources.ok()) return resources.status();
@@ -133,68 +143,18 @@ absl::Status Broker::Start() {
       this);
   if (!monitor.ok()) return monitor.status();
   monitor_ = *std::move(monitor);
-  old_places_linked_ = LinkOldPlaces(config_);
-  admission_.Listen(*std::move(listener));
-  if (absl::Status opened = listeners_.Open(config_); !opened.ok()) return opened;
-  StartProbe();
-  WatchMemory();
+  client_socket_->LinkOldPlace();
+  admission_.Listen(std::move(listener));
+  return listeners_.Open(config_);
+}
+
+void Broker::StartGateways() {
   for (size_t i = 0; i < config_.network.size(); ++i) {
     gateways_.push_back(
         std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
                                       launcher_->users().service(), kGatewayOwnerBit | i));
     gateways_.back()->Start();
   }
-  Log(LogLevel::kInfo, "broker", "started",
-      {{"version", kVersion},
-       {"socket", listens_at_},
-       {"admin_socket", config_.admin_socket},
-       {"monitor_socket", config_.monitor_socket},
-       {"config", config_.file.empty() ? "built-in" : config_.file},
-       {"worker_user", launcher_->users().Describe()},
-       {"worker_sandbox", DescribeLayers(config_)},
-       {"control_groups", groups_->Describe()}});
-  if (const std::string advice = groups_->Advice(); !advice.empty()) {
-    Log(LogLevel::kInfo, "broker", "workers lack control groups, or some of their limits",
-        {{"reason", groups_->Describe()}, {"advice", advice}});
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<os::UniqueFd> Broker::TakeOrOpenListener() {
-  bool ignored = false;
-  for (os::InheritedSocket& inherited : os::TakeInheritedSockets()) {
-    if (!os::IsLocalListener(inherited.fd.get())) {
-      Log(LogLevel::kWarning, "broker", "ignoring a socket from the service manager",
-          {{"name", inherited.name}, {"wanted", "ListenSequentialPacket= with a path"}});
-      ignored = true;
-      continue;
-    }
-    if (absl::Status set = os::SetNonBlocking(inherited.fd.get(), true); !set.ok()) return set;
-    listens_at_ = inherited.address;
-    if (!SamePlace(listens_at_, config_.socket)) {
-      Log(LogLevel::kWarning, "broker",
-          "applications reach this daemon at the service manager's socket, not at the configured "
-          "one",
-          {{"in_use", listens_at_},
-           {"configured", config_.socket},
-           {"advice",
-            "in the daemon's configuration set socket to the one in use, or in sluiced.socket "
-            "ListenSequentialPacket= to the configured one (systemctl edit sluiced.socket)"}});
-    }
-    return std::move(inherited.fd);  // Its file belongs to the service manager.
-  }
-  listens_at_ = config_.socket;
-  absl::StatusOr<os::UniqueFd> listener =
-      OpenListener({config_.socket, config_.socket_mode, config_.socket_group});
-  owns_socket_file_ = listener.ok();
-  if (ignored && absl::IsAlreadyExists(listener.status())) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("the service manager listens at ", config_.socket,
-                     " with a socket of another kind than sluiced's: its unit must say "
-                     "ListenSequentialPacket=",
-                     config_.socket));
-  }
-  return listener;
 }
 
 absl::Status Broker::WatchSignals() {
@@ -210,63 +170,9 @@ void Broker::OnSignal() {
     if (*kind == os::StopSignals::Kind::kReload) {
       Reload();
     } else {
-      OnTerminate();
+      shutdown_.OnStopSignal();
     }
   }
-}
-
-void Broker::OnTerminate() {
-  // An operator's drain before this does not count: it may have no time limit.
-  if (std::exchange(told_to_stop_, true)) {
-    Log(LogLevel::kWarning, "broker", "told to stop again: ending all sessions at once");
-    return EndWorkers("the daemon was told to stop at once",
-                      std::min<int64_t>(kLastWordsMs, config_.kill_grace_ms));
-  }
-  if (config_.drain_timeout_ms == 0) {
-    BeginDrain(0);
-    return EndWorkers("the daemon is stopping", config_.kill_grace_ms);
-  }
-  BeginDrain(config_.drain_timeout_ms);
-}
-
-void Broker::BeginDrain(int64_t timeout_ms) {
-  if (!opener_.draining()) {
-    opener_.StartDraining();
-    resources_.StartDraining();
-    Log(LogLevel::kInfo, "broker", "draining: no new sessions",
-        {{"sessions", workers_.count()}, {"timeout_ms", timeout_ms}});
-    TellServiceManager(
-        absl::StrCat("STOPPING=1\nSTATUS=Draining: ", workers_.count(), " sessions left"));
-  }
-  loop_->CancelTimer(&drain_timer_);
-  if (timeout_ms > 0) {
-    // The unit's own limit would kill the broker in the middle and leave the workers alone.
-    const int64_t longest_ms = timeout_ms + config_.kill_grace_ms + kKilledMs + kLastWordsMs;
-    TellServiceManager(absl::StrCat("EXTEND_TIMEOUT_USEC=", longest_ms * 1000));
-    drain_timer_ = loop_->AddTimer(timeout_ms, [this] {
-      drain_timer_ = 0;
-      Log(LogLevel::kWarning, "broker", "drain timeout: ending the sessions that are left",
-          {{"sessions", workers_.count()}});
-      EndWorkers("the daemon is stopping", config_.kill_grace_ms);
-    });
-  }
-  OnSessionEnded();
-}
-
-void Broker::EndWorkers(const char* reason, int64_t grace_ms) {
-  workers_.EndAll(reason, grace_ms);
-  loop_->CancelTimer(&give_up_timer_);
-  give_up_timer_ = loop_->AddTimer(grace_ms + kKilledMs, [this] {
-    give_up_timer_ = 0;
-    workers_.GiveUp();
-    loop_->Quit();
-  });
-  OnSessionEnded();
-}
-
-void Broker::OnSessionEnded() {
-  if (!opener_.draining()) return;
-  if (workers_.count() == 0) loop_->Quit();
 }
 
 void Broker::Reload() {
@@ -296,106 +202,33 @@ void Broker::Reload() {
   config_ = *std::move(fresh);
   *launcher_ = *std::move(launcher);
   SetLogLevel(config_.log_level);
-  policy_.Update(config_);
+  ConfigureParts();
   listeners_.Reload(config_);
-  workers_.Configure(config_, launcher_.get(), groups_.get());
-  opener_.Configure(config_);
-  resources_.Configure(config_.resources, launcher_->users().service(),
-                       launcher_->confinement_arguments());
   for (const auto& gateway : gateways_) gateway->ReloadFiles();
-  StartProbe();
+  probes_.Start();
 }
 
-// A device's memory size is that of a moment: a driver for the processor reports the machine's,
-// which a hypervisor changes while the virtual machine runs. Clients that connect from now on are
-// told what there is, without a worker for each.
-void Broker::WatchMemory() {
-  constexpr int64_t kLookMs = 2'000;
-  constexpr uint64_t kLeastPart = 32;  // A change of less than one such part is ignored.
-  loop_->AddTimer(kLookMs, [this] { WatchMemory(); });
-  const uint64_t before = probed_memory_;
-  const uint64_t now = os::MachineMemoryBytes();
-  const uint64_t change = now > before ? now - before : before - now;
-  if (probe_.running() || now == 0 || before == 0 || change <= before / kLeastPart) return;
-  Log(LogLevel::kInfo, "broker", "the machine's memory has changed: asking the devices again",
-      {{"bytes", now}, {"before", before}});
-  StartProbe();
+void Broker::OnProbed() {
+  admission_.SnapshotReady();
+  for (const auto& gateway : gateways_) gateway->SnapshotReady();
+  if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", client_socket_->address()}});
+  ready_ = true;
+  const std::string& problem = probes_.probe().problem();
+  os::NotifyService(problem.empty() ? "READY=1\nSTATUS=Serving"
+                                    : absl::StrCat("READY=1\nSTATUS=No devices: ", problem));
 }
-
-void Broker::PlanProbe(std::optional<int64_t> delay_ms) {
-  if (!delay_ms.has_value()) return;
-  loop_->CancelTimer(&probe_timer_);
-  probe_timer_ = loop_->AddTimer(*delay_ms, [this] {
-    probe_timer_ = 0;
-    StartProbe();
-  });
-}
-
-void Broker::StartProbe() {
-  loop_->CancelTimer(&probe_timer_);
-  probe_schedule_.OnStart();
-  // It began with what the configuration said then.
-  if (probe_.running()) {
-    probe_again_ = true;
-    return;
-  }
-  probed_memory_ = os::MachineMemoryBytes();
-  probe_.Start(*launcher_, config_.limits.memory_bytes, config_.probe_timeout_ms,
-               [this] { OnProbeDone(); });
-}
-
-void Broker::OnProbeDone() {
-  // Not from within Start, which may still be making the parts that are used here.
-  loop_->Post([this] {
-    if (std::exchange(probe_again_, false)) return StartProbe();
-    PlanProbe(probe_schedule_.OnResult(probe_.problem().empty(), probe_.changed(), MonotonicMs()));
-    admission_.SnapshotReady();
-    for (const auto& gateway : gateways_) gateway->SnapshotReady();
-    if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", listens_at_}});
-    ready_ = true;
-    TellServiceManager(probe_.problem().empty()
-                           ? "READY=1\nSTATUS=Serving"
-                           : absl::StrCat("READY=1\nSTATUS=No devices: ", probe_.problem()));
-  });
-}
-
-void Broker::TellServiceManager(const std::string& state) { os::NotifyService(state); }
 
 void Broker::Run() {
   loop_->Run();
   Log(LogLevel::kInfo, "broker", "stopped");
 }
 
-absl::Status Broker::RunOnLoop(std::function<void()> task) {
-  // Shared: this thread may give up before the loop comes to the task.
-  struct Call {
-    std::function<void()> task;
-    bool done = false;
-    bool abandoned = false;
-  };
-  auto call = std::make_shared<Call>();
-  call->task = std::move(task);
-  loop_->Post([this, call] {
-    absl::MutexLock lock(&mutex_);
-    if (call->abandoned) return;
-    call->task();  // Under the lock: the caller's variables live until it has seen `done`.
-    call->done = true;
-  });
-  absl::MutexLock lock(&mutex_);
-  const auto finished = [this, &call]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return call->done || stopped_;
-  };
-  mutex_.Await(absl::Condition(&finished));
-  call->abandoned = !call->done;
-  return call->done ? absl::OkStatus() : absl::CancelledError("the daemon is stopping");
-}
-
 absl::StatusOr<BrokerStatus> Broker::GetStatus() {
   BrokerStatus status;
-  absl::Status ran = RunOnLoop([&] {
+  absl::Status ran = calls_.Run([&] {
     status.uptime_seconds = static_cast<uint64_t>((MonotonicMs() - started_ms_) / 1000);
     status.draining = opener_.draining();
-    status.endpoints.push_back(absl::StrCat(os::kLocalScheme, listens_at_));
+    status.endpoints.push_back(absl::StrCat(os::kLocalScheme, client_socket_->address()));
     for (const ListenerInfo& listener : listeners_.List())
       status.endpoints.push_back(absl::StrCat(os::kLocalScheme, listener.config.path));
     for (const NetworkConfig& network : config_.network) {
@@ -412,7 +245,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
 }
 
 absl::StatusOr<std::vector<SessionInfo>> Broker::ListSessions() {
-  if (absl::Status ran = RunOnLoop([this] { workers_.RequestStats(); }); !ran.ok()) return ran;
+  if (absl::Status ran = calls_.Run([this] { workers_.RequestStats(); }); !ran.ok()) return ran;
   workers_.WaitForStats(kStatsTimeout);
   return workers_.List();
 }
@@ -420,7 +253,7 @@ absl::StatusOr<std::vector<SessionInfo>> Broker::ListSessions() {
 absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
   std::vector<ResourceInfo> list;
   bool shared = false;
-  const absl::Status ran = RunOnLoop([&] {
+  const absl::Status ran = calls_.Run([&] {
     list = resources_.registry().List();
     shared = config_.resources.enabled;
   });
@@ -430,11 +263,11 @@ absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
   return list;
 }
 
-Probe::Summary Broker::GetSnapshot() { return probe_.Copy(); }
+Probe::Summary Broker::GetSnapshot() { return probes_.probe().Copy(); }
 
 absl::Status Broker::KillSession(uint64_t id, const std::string& reason) {
   bool found = false;
-  absl::Status ran = RunOnLoop([&] {
+  absl::Status ran = calls_.Run([&] {
     found =
         workers_.End(id, reason.empty() ? "ended by an operator" : reason, config_.kill_grace_ms);
   });
@@ -446,13 +279,13 @@ absl::Status Broker::KillSession(uint64_t id, const std::string& reason) {
 
 absl::StatusOr<std::vector<ListenerInfo>> Broker::ListListeners() {
   std::vector<ListenerInfo> list;
-  if (absl::Status ran = RunOnLoop([&] { list = listeners_.List(); }); !ran.ok()) return ran;
+  if (absl::Status ran = calls_.Run([&] { list = listeners_.List(); }); !ran.ok()) return ran;
   return list;
 }
 
 absl::Status Broker::AddListener(ListenerConfig* listener) {
   absl::Status added;
-  const absl::Status ran = RunOnLoop([&] {
+  const absl::Status ran = calls_.Run([&] {
     added = opener_.draining() ? absl::FailedPreconditionError("the daemon is about to stop")
                                : listeners_.Add(config_, listener);
   });
@@ -461,15 +294,15 @@ absl::Status Broker::AddListener(ListenerConfig* listener) {
 
 absl::Status Broker::RemoveListener(const std::string& tenant, bool end_sessions) {
   absl::Status removed;
-  const absl::Status ran = RunOnLoop([&] { removed = listeners_.Remove(tenant, end_sessions); });
+  const absl::Status ran = calls_.Run([&] { removed = listeners_.Remove(tenant, end_sessions); });
   return ran.ok() ? removed : ran;
 }
 
 absl::StatusOr<uint64_t> Broker::Drain(int64_t timeout_ms) {
   uint64_t left = 0;
-  absl::Status ran = RunOnLoop([&] {
+  absl::Status ran = calls_.Run([&] {
     left = workers_.count();
-    BeginDrain(timeout_ms);
+    shutdown_.Drain(timeout_ms);
   });
   if (!ran.ok()) return ran;
   return left;

@@ -170,12 +170,12 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     config.monitor_socket = flags.monitor_socket;
     config.places.erase("monitor_socket");
   }
-  if (!flags.worker_user.empty()) config.worker_user = flags.worker_user;
-  if (!flags.default_worker_user.empty() && !config.worker_user.has_value())
-    config.worker_user = flags.default_worker_user;
+  if (!flags.worker_user.empty()) config.worker.user = flags.worker_user;
+  if (!flags.default_worker_user.empty() && !config.worker.user.has_value())
+    config.worker.user = flags.default_worker_user;
   if (!flags.devices.empty()) config.device_patterns = flags.devices;
   if (flags.drain_timeout_ms.has_value()) config.drain_timeout_ms = *flags.drain_timeout_ms;
-  config.sync = config.sync || flags.sync;
+  config.worker.sync = config.worker.sync || flags.sync;
   if (!flags.log_level.empty()) {
     const std::optional<LogLevel> level = ParseLogLevel(flags.log_level);
     if (!level.has_value()) {
@@ -220,7 +220,7 @@ void AddFileWarnings(const NetworkConfig& network, std::vector<std::string>* war
 std::vector<std::string> WarningsOf(const Config& config) {
   std::vector<std::string> warnings = OpenDoors(config);
   const std::string unconfined =
-      config.confine_files ? os::UnconfinedReason() : "confine_files = false in [worker]";
+      config.worker.confine_files ? os::UnconfinedReason() : "confine_files = false in [worker]";
   if (!unconfined.empty()) {
     warnings.push_back(
         absl::StrCat("workers and the allocator can read whatever their user can: their access to "

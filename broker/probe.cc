@@ -15,7 +15,7 @@ namespace sluice::broker {
 namespace {
 
 // Of the reason that clients are told.
-constexpr size_t kMaxReasonBytes = 200;
+constexpr size_t kMostReasonBytes = 200;
 
 // For a daemon that was told where its drivers are, and finds none.
 std::string DriverHint() {
@@ -26,7 +26,7 @@ std::string DriverHint() {
 
 // A failed probe writes its reason in place of a snapshot.
 std::string PlainText(std::string_view bytes) {
-  std::string text(bytes.substr(0, kMaxReasonBytes));
+  std::string text(bytes.substr(0, kMostReasonBytes));
   for (char& c : text) c = absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?';
   return text;
 }

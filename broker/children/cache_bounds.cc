@@ -66,8 +66,8 @@ CacheBounds::~CacheBounds() {
 
 void CacheBounds::Configure(const Config& config, const std::string& root) {
   root_ = root;
-  most_bytes_ = config.cache_bytes;
-  most_in_all_ = config.all_caches_bytes;
+  most_bytes_ = config.worker.cache_bytes;
+  most_in_all_ = config.worker.all_caches_bytes;
   if (root_.empty() || (most_bytes_ == 0 && most_in_all_ == 0)) return;
   all_wait_ = true;
   if (timer_ == 0) timer_ = loop_->AddTimer(kBetweenLooksMs, [this] { Look(); });

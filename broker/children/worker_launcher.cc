@@ -47,19 +47,19 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
   absl::StatusOr<WorkerUsers> users = WorkerUsers::Create(config);
   if (!users.ok()) return users.status();
   launcher.users_ = std::make_unique<WorkerUsers>(*std::move(users));
-  launcher.extra_environment_ = config.worker_environment;
-  absl::StatusOr<std::string> vendors = FillVendorFolder(config.socket, config.worker_environment);
+  launcher.extra_environment_ = config.worker.environment;
+  absl::StatusOr<std::string> vendors = FillVendorFolder(config.socket, config.worker.environment);
   if (!vendors.ok()) return vendors.status();
   if (!vendors->empty()) launcher.extra_environment_["OCL_ICD_VENDORS"] = *vendors;
   launcher.data_bytes_ = config.limits.worker_memory_bytes;
-  launcher.cache_bytes_ = config.cache_bytes;
+  launcher.cache_bytes_ = config.worker.cache_bytes;
   launcher.confinement_arguments_.push_back(
-      absl::StrCat("--confine-files=", config.confine_files ? 1 : 0));
+      absl::StrCat("--confine-files=", config.worker.confine_files ? 1 : 0));
   launcher.confinement_arguments_.push_back(
-      absl::StrCat("--system-calls=", std::string(os::CallRuleName(config.system_calls))));
-  for (const std::string& path : config.readable)
+      absl::StrCat("--system-calls=", std::string(os::CallRuleName(config.worker.system_calls))));
+  for (const std::string& path : config.worker.readable)
     launcher.confinement_arguments_.push_back(absl::StrCat("--readable=", path));
-  for (const std::string& path : config.executable)
+  for (const std::string& path : config.worker.executable)
     launcher.confinement_arguments_.push_back(absl::StrCat("--executable=", path));
   launcher.common_arguments_ = launcher.confinement_arguments_;
   launcher.common_arguments_.push_back(

@@ -62,7 +62,7 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
   launcher_ = launcher;
   groups_ = groups;
   limits_ = config.limits;
-  sync_ = config.sync;
+  sync_ = config.worker.sync;
   kill_grace_ms_ = config.kill_grace_ms;
   turns_.Configure(config.turns, groups->DividesProcessors());
   turns_mode_ = config.turns.mode;

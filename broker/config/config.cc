@@ -134,35 +134,35 @@ void ReadBroker(SectionReader section, Config* config) {
 void ReadWorker(SectionReader section, Config* config) {
   ReadOptional(&section, "user", "the name of a user of this machine",
                [&](const std::string& text) {
-                 config->worker_user = text;
+                 config->worker.user = text;
                  return os::LookUpUser(text).ok();
                });
   ReadOptional(&section, "cache_directory", "the absolute path of a directory that exists",
                [&](const std::string& text) {
-                 config->cache_directory = text;
+                 config->worker.cache_directory = text;
                  return os::IsAbsolutePath(text) && os::IsDirectory(text);
                });
-  section.Bytes("cache_bytes", &config->cache_bytes);
-  section.Bytes("all_caches_bytes", &config->all_caches_bytes);
-  section.Boolean("confine_files", &config->confine_files);
-  section.StringOrList("readable", &ReadableProblem, &config->readable);
-  section.StringOrList("executable", &ExecutableProblem, &config->executable);
+  section.Bytes("cache_bytes", &config->worker.cache_bytes);
+  section.Bytes("all_caches_bytes", &config->worker.all_caches_bytes);
+  section.Boolean("confine_files", &config->worker.confine_files);
+  section.StringOrList("readable", &ReadableProblem, &config->worker.readable);
+  section.StringOrList("executable", &ExecutableProblem, &config->worker.executable);
   ReadOptional(&section, "system_calls", "one of listed, logged, any",
                [&](const std::string& text) {
                  const std::optional<os::CallRule> rule = os::ParseCallRule(text);
-                 config->system_calls = rule.value_or(config->system_calls);
+                 config->worker.system_calls = rule.value_or(config->worker.system_calls);
                  return rule.has_value();
                });
   // After all that it depends on.
   const auto problem = [config](const std::string& name) { return LayerProblem(*config, name); };
   std::vector<std::string> required;
   section.StringOrList("require", problem, &required);
-  section.Boolean("sync", &config->sync);
+  section.Boolean("sync", &config->worker.sync);
   std::set<std::string> variables;
   section.StringTable(
       "environment",
       [&variables](const std::string& name) { return EnvironmentProblem(name, &variables); },
-      &config->worker_environment);
+      &config->worker.environment);
   section.Finish();
 }
 
@@ -421,10 +421,10 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
     }
   }
   if (const std::string fixed = FixedKeyReason("user");
-      config.worker_user.has_value() && !fixed.empty()) {
+      config.worker.user.has_value() && !fixed.empty()) {
     problems.push_back(absl::StrCat("--worker-user: allowed is ", fixed));
-  } else if (config.worker_user.has_value() && os::IsPrivileged()) {
-    const absl::Status user = os::LookUpUser(*config.worker_user).status();
+  } else if (config.worker.user.has_value() && os::IsPrivileged()) {
+    const absl::Status user = os::LookUpUser(*config.worker.user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }
   if (problems.empty()) return absl::OkStatus();

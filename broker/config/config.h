@@ -85,6 +85,20 @@ struct ResourcesConfig {
   uint64_t max_linger_ms = 60'000;
 };
 
+// The sandbox of workers, and their caches.
+struct WorkerConfig {
+  std::optional<std::string> user;          // Unset = of root's daemon, one for each identity.
+  std::string cache_directory;              // "" = the worker user's own.
+  uint64_t cache_bytes = 1ULL << 30;        // Of each identity's compile cache in it; 0 = no bound.
+  uint64_t all_caches_bytes = 16ULL << 30;  // Of all these together; 0 = no bound.
+  bool confine_files = true;            // Workers reach only what drivers need of the host's files.
+  std::vector<std::string> readable;    // Further files that workers may read.
+  std::vector<std::string> executable;  // Programs that workers may run besides linkers.
+  os::CallRule system_calls = os::CallRule::kListed;  // Which workers and the allocator may make.
+  bool sync = false;                                  // Every session in the debug mode.
+  std::map<std::string, std::string> environment;
+};
+
 struct Config {
   std::string file;  // "" = built-in defaults.
   // "file:line:column" of the keys of [broker] that a check of the whole may blame.
@@ -103,19 +117,9 @@ struct Config {
   int64_t drain_timeout_ms = 30'000;
   int64_t kill_grace_ms = 1'000;  // From asking a worker to end to killing it.
 
-  std::optional<std::string> worker_user;   // Unset = of root's daemon, one for each identity.
-  std::string cache_directory;              // "" = the worker user's own.
-  uint64_t cache_bytes = 1ULL << 30;        // Of each identity's compile cache in it; 0 = no bound.
-  uint64_t all_caches_bytes = 16ULL << 30;  // Of all these together; 0 = no bound.
-  bool confine_files = true;            // Workers reach only what drivers need of the host's files.
-  std::vector<std::string> readable;    // Further files that workers may read.
-  std::vector<std::string> executable;  // Programs that workers may run besides linkers.
-  os::CallRule system_calls = os::CallRule::kListed;  // Which workers and the allocator may make.
-  bool sync = false;                                  // Every session in the debug mode.
-  std::map<std::string, std::string> worker_environment;
-
   std::vector<std::string>
       access_users;  // Names or numeric uids; empty = whoever can open the socket.
+  WorkerConfig worker;
   LimitsConfig limits;
   ResourcesConfig resources;
   TurnsConfig turns;

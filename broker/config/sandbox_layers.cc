@@ -11,14 +11,14 @@ namespace {
 
 std::string OpenFiles(const Config& config) {
   static const std::string unconfined = os::UnconfinedReason();
-  return config.confine_files ? unconfined : "confine_files = false";
+  return config.worker.confine_files ? unconfined : "confine_files = false";
 }
 
 std::string OpenCalls(const Config& config) {
   if (!FixedKeyReason("system_calls").empty()) return "this system has no such list";
-  if (config.system_calls == os::CallRule::kListed) return "";
-  return absl::StrCat("system_calls = \"", std::string(os::CallRuleName(config.system_calls)),
-                      "\"");
+  if (config.worker.system_calls == os::CallRule::kListed) return "";
+  return absl::StrCat("system_calls = \"",
+                      std::string(os::CallRuleName(config.worker.system_calls)), "\"");
 }
 
 }  // namespace

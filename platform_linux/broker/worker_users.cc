@@ -190,20 +190,20 @@ bool IsTenantUid(uid_t uid) { return uid >= kFirstTenantUid && uid <= kLastTenan
 
 absl::StatusOr<WorkerUsers> WorkerUsers::Create(const Config& config) {
   WorkerUsers users;
-  users.cache_root_ = config.cache_directory;
+  users.cache_root_ = config.worker.cache_directory;
   users.domain_root_ = OwnDomainRoot(config.socket);
   if (!os::IsPrivileged()) {
-    if (config.worker_user.has_value()) {
+    if (config.worker.user.has_value()) {
       Log(LogLevel::kWarning, "broker",
           "[worker] user is ignored: only a daemon that runs as root, with users to change to, can",
-          {{"user", *config.worker_user}});
+          {{"user", *config.worker.user}});
     }
     return users;
   }
   const bool has_default_root = IsDirectory(kDefaultCacheRoot);
   const absl::StatusOr<os::UserIdentity> named =
-      os::LookUpUser(config.worker_user.value_or(kServiceUser));
-  if (config.worker_user.has_value()) {
+      os::LookUpUser(config.worker.user.value_or(kServiceUser));
+  if (config.worker.user.has_value()) {
     if (!named.ok()) return named.status();
     users.service_ = *named;
     if (users.cache_root_.empty() && has_default_root) users.cache_root_ = kDefaultCacheRoot;

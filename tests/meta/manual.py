@@ -205,9 +205,8 @@ def check_types(program, keys, documented):
 
 # Where a field has another name than its key.
 FIELDS = {"memory_bytes_per_session": "memory_bytes", "objects_per_session": "objects",
-          "in_flight_commands_per_session": "in_flight_commands", "turns": "mode", "turn_grace_us": "grace_us",
-          "environment": "worker_environment"}
-STRUCTS = {"[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"],
+          "in_flight_commands_per_session": "in_flight_commands", "turns": "mode", "turn_grace_us": "grace_us"}
+STRUCTS = {"[worker]": ["WorkerConfig"], "[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"],
            "[control_groups]": ["ControlGroupsConfig"], "[[network]]": ["NetworkConfig"], "[[listener]]": ["ListenerConfig", "AccountLimits"]}
 UNITS = {"GiB": 30, "MiB": 20, "KiB": 10}
 
@@ -283,8 +282,8 @@ def check_places(documented):
 def kept_at_reload():
     """What the broker keeps at SIGHUP, and what is only looked at when the socket is made."""
     broker = tree.read(tree.ROOT / "broker/broker.cc")
-    opened = re.search(r"OpenListener\(\{([^}]*)\}\)", broker).group(1)
-    return set(re.findall(r"fresh->(\w+) = config_\.\1;", broker)) | set(re.findall(r"config_\.(\w+)", opened))
+    opened = re.search(r"OpenListener\(\{([^}]*)\}\)", tree.read(tree.ROOT / "broker/client_socket.cc")).group(1)
+    return set(re.findall(r"fresh->(\w+) = config_\.\1;", broker)) | set(re.findall(r"config\.(\w+)", opened))
 
 
 def as_written(value):

@@ -24,7 +24,7 @@ class WorkerUsersTest : public testing::Test {
   WorkerUsersTest() {
     char path[] = "/tmp/sluice-test-XXXXXX";
     directory_ = ::mkdtemp(path);
-    config_.cache_directory = directory_;
+    config_.worker.cache_directory = directory_;
   }
   ~WorkerUsersTest() override {
     std::error_code error;  // What was forgotten is being removed by another, perhaps.
@@ -75,20 +75,20 @@ TEST_F(WorkerUsersTest, TheRootIsNobodyElses) {
   ASSERT_EQ(::chown(directory_.c_str(), 65534, 65534), 0);
   EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
   // Nor is a link of theirs taken.
-  config_.cache_directory = directory_ + "/link";
-  std::filesystem::create_symlink("/var", config_.cache_directory);
-  ASSERT_EQ(::lchown(config_.cache_directory.c_str(), 65534, 65534), 0);
+  config_.worker.cache_directory = directory_ + "/link";
+  std::filesystem::create_symlink("/var", config_.worker.cache_directory);
+  ASSERT_EQ(::lchown(config_.worker.cache_directory.c_str(), 65534, 65534), 0);
   EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // As workers are other users, whatever the umask is.
 TEST_F(WorkerUsersTest, UmaskDoesNotCloseTheRoot) {
-  config_.cache_directory = directory_ + "/new";
+  config_.worker.cache_directory = directory_ + "/new";
   const mode_t before = ::umask(077);
   EXPECT_TRUE(Users().For("uid:7").ok());
   ::umask(before);
   struct stat info;
-  ASSERT_EQ(::stat(config_.cache_directory.c_str(), &info), 0);
+  ASSERT_EQ(::stat(config_.worker.cache_directory.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777, 0755u);
 }
 
@@ -212,14 +212,14 @@ TEST_F(WorkerUsersTest, AnothersCacheIsNotTrusted) {
 // The operator's word holds: one user for all.
 TEST_F(WorkerUsersTest, ANamedUserIsEverybodys) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
-  config_.worker_user = "nobody";
+  config_.worker.user = "nobody";
   WorkerUsers users = Users();
   const auto one = users.For("uid:1000");
   const auto two = users.For("uid:1001");
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_EQ(one->user->uid, two->user->uid);
   EXPECT_EQ(users.Describe(), "nobody");
-  config_.worker_user = "no-such-user-here";
+  config_.worker.user = "no-such-user-here";
   EXPECT_FALSE(WorkerUsers::Create(config_).ok());
 }
 

@@ -171,7 +171,7 @@ TEST_F(CacheFolderTest, ForgottenCachesGoInTheService) {
   Write("pocl/kcache/AA/old/program.bc", 1000, 1);
   GiveToTenant();
   broker::Config config;
-  config.cache_directory = root_;
+  config.worker.cache_directory = root_;
   WithTheUnitsCapabilities([&config] {
     absl::StatusOr<broker::WorkerUsers> users = broker::WorkerUsers::Create(config);
     ASSERT_TRUE(users.ok()) << users.status();
