@@ -17,24 +17,28 @@ namespace {
 
 // From the first byte to the end of HTTP/2's preface.
 constexpr int64_t kAdmissionMs = 10'000;
-// Time for an open end to take the other one's last bytes.
-constexpr int64_t kLastWordsMs = 10'000;
-// How long a client may exceed its rate before it is ended.
+// For one end to take what the other, which is gone, sent last.
+constexpr int64_t kFlushMs = 10'000;
+// How long a client may go on sending more than the gate lets through.
 constexpr int64_t kNewcomerFloodMs = 10'000;
 constexpr int64_t kMemberFloodMs = 60'000;
 constexpr int kReadsPerTurn = 4;  // Each of a scratch buffer's size; then the others.
 constexpr int64_t kAtOnce = 1;
 constexpr size_t kSendNowBytes = 32 * 1024;
 
+constexpr std::string_view kNoHttp2 = "what it sends is not HTTP/2";
+constexpr std::string_view kNoDescriptors = "no more descriptors";
+
 }  // namespace
 
 Connection::Connection(FrontState* front, os::UniqueFd socket, std::string address, int64_t now_ms)
     : front_(front),
-      client_(std::move(socket)),
+      stream_(socket.get()),
       stage_(front->plaintext ? Stage::kPreface : Stage::kHandshake),
       admitted_until_ms_(now_ms + kAdmissionMs),
       record_(std::make_shared<PeerRecord>()),
       gate_(&front->calls) {
+  client_.Set(std::move(socket));
   record_->peer.address = std::move(address);
 }
 
@@ -48,45 +52,28 @@ Connection::~Connection() {
 }
 
 bool Connection::Begin() {
-  const int fd = client_.get();
+  const int fd = client_.fd();
   record_->place =
       front_->admission.Enter(record_->peer.address, [fd] { ::shutdown(fd, SHUT_RDWR); });
-  if (record_->place == nullptr) return Offence("its address has as many connections as it may");
+  if (record_->place == nullptr) return Refuse("its address has as many connections as it may");
   if (front_->gives_sockets()) {
     const int preface_bytes = static_cast<int>(Http2Gate::kPreface.size());
     ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &preface_bytes, sizeof(preface_bytes));
   }
   due_ms_ = admitted_until_ms_;
-  client_events_ = EPOLLIN;
   return true;
 }
 
-bool Connection::Watch(int epoll) {
-  epoll_ = epoll;
-  epoll_event event = {.events = client_events_, .data = {.ptr = &client_source_}};
-  client_watched_ = ::epoll_ctl(epoll_, EPOLL_CTL_ADD, client_.get(), &event) == 0;
-  return client_watched_;
-}
-
-void Connection::Unwatch() {
-  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, client_.get(), nullptr);
-  client_watched_ = false;
-}
-
-bool Connection::Offence(std::string_view what) {
-  front_->log.Refused(record_->peer.address, what);
+bool Connection::Refuse(std::string_view why) {
+  front_->log.Refused(record_->peer.address, why);
   return false;
 }
 
-void Connection::OnHangUp(const Source* source) {
+void Connection::OnHangUp(const EventSource& source) {
   absl::MutexLock lock(&record_->mu);
-  // epoll repeats this event whatever is awaited. The bytes that are left are read without events.
-  if (source->inner) {
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, inner_.get(), nullptr);
-    inner_watched_ = false;
-    return;
-  }
-  Unwatch();
+  // epoll reports it again and again, whatever is awaited: the rest is read without events.
+  if (source.is_grpc) return grpc_.Unwatch();
+  client_.Unwatch();
   client_gone_ = true;
 }
 
@@ -96,80 +83,80 @@ bool Connection::Serve(int64_t now_ms, char* scratch, size_t scratch_bytes) {
 }
 
 void Connection::SendNow() {
-  if (stage_ != Stage::kOpen || grpc_gone_ || !to_client_.empty()) return;
+  if (stage_ != Stage::kOpen || grpc_gone_ || stream_.has_unsent()) return;
   char scratch[kSendNowBytes];
-  // Its own thread finds the error, and the rest of the bytes.
-  if (!PumpDown(scratch, sizeof(scratch))) ::shutdown(client_.get(), SHUT_RDWR);
+  // Its own thread sees the end, and sends what is left.
+  if (!ForwardToClient(scratch, sizeof(scratch))) ::shutdown(client_.fd(), SHUT_RDWR);
   AwaitEvents();
 }
 
 bool Connection::ServeLocked(int64_t now_ms, char* scratch, size_t scratch_bytes) {
-  more_ = false;
+  has_more_ = false;
   if (stage_ == Stage::kGiven && client_gone_) return false;
   if (stage_ < Stage::kOpen && (client_gone_ || now_ms >= admitted_until_ms_)) return false;
   if (stage_ == Stage::kHandshake && !ServeHandshake()) return false;
   if (stage_ == Stage::kPreface) {
-    const bool good =
-        front_->gives_sockets() ? PeekPreface() : ServePreface(scratch, scratch_bytes);
+    const bool good = front_->gives_sockets() ? PeekPreface() : ReadPreface(scratch, scratch_bytes);
     if (!good) return false;
-  } else if (stage_ == Stage::kAdmitted && !Open()) {
+  } else if (stage_ == Stage::kAdmitted && !OpenPairToGrpc()) {
     return false;
   }
   if (stage_ == Stage::kOpen && !ServeOpen(now_ms, scratch, scratch_bytes)) return false;
-  Await();
+  AwaitEvents();
+  SetDueTime();
   return true;
 }
 
 bool Connection::ServeOpen(int64_t now_ms, char* scratch, size_t scratch_bytes) {
-  // A client that leaves while it is delayed is dropped.
-  if (client_gone_ && waits_until_ms_ != 0) return false;
-  if (waits_until_ms_ != 0 && now_ms >= waits_until_ms_) waits_until_ms_ = 0;
-  if (!PumpUp(now_ms, scratch, scratch_bytes) || !PumpDown(scratch, scratch_bytes)) return false;
-  const bool over = (client_gone_ && to_grpc_.empty()) || (grpc_gone_ && to_client_.empty());
-  if (over && !more_) return false;
-  if ((client_gone_ || grpc_gone_) && last_words_ms_ == 0) last_words_ms_ = now_ms + kLastWordsMs;
-  return last_words_ms_ == 0 || now_ms < last_words_ms_;
+  // A client that leaves while the gate is closed takes with it the bytes before the gate.
+  if (client_gone_ && gate_opens_ms_ != 0) return false;
+  if (gate_opens_ms_ != 0 && now_ms >= gate_opens_ms_) gate_opens_ms_ = 0;
+  if (!ForwardToGrpc(now_ms, scratch, scratch_bytes) || !ForwardToClient(scratch, scratch_bytes))
+    return false;
+  const bool over = (client_gone_ && unsent_grpc_.empty()) || (grpc_gone_ && !stream_.has_unsent());
+  if (over && !has_more_) return false;
+  if ((client_gone_ || grpc_gone_) && flush_until_ms_ == 0) flush_until_ms_ = now_ms + kFlushMs;
+  return flush_until_ms_ == 0 || now_ms < flush_until_ms_;
 }
 
 bool Connection::ServeHandshake() {
-  // From its first byte on: a silent client costs no more than a descriptor.
-  if (tls_ == nullptr) tls_ = TlsStream::Create(*front_->tls(), client_.get());
-  if (tls_ == nullptr) return false;
-  const TlsStream::Step step = tls_->Handshake();
-  const bool sent = SendToClient({});  // An alert, too.
+  // From its first byte on: a client that sends nothing costs no more than a descriptor.
+  if (stream_.tls() == nullptr && !stream_.StartTls(*front_->tls())) return false;
+  const TlsStream::Step step = stream_.tls()->Handshake();
+  const bool sent = stream_.Flush();  // An alert, too.
   if (step == TlsStream::Step::kEnd) {
-    // A client that leaves without a word only looks whether somebody listens.
-    return !tls_->error().empty() && Offence("TLS handshake: " + tls_->error());
+    // A client that closes without a word checks that somebody listens; it is not logged.
+    const std::string& error = stream_.tls()->error();
+    return !error.empty() && Refuse("TLS handshake: " + error);
   }
   if (!sent || step == TlsStream::Step::kWait) return sent;
-  tls_->Describe(&record_->peer);
+  stream_.tls()->Describe(&record_->peer);
   stage_ = Stage::kPreface;
   return true;
 }
 
-bool Connection::ServePreface(char* scratch, size_t scratch_bytes) {
+bool Connection::ReadPreface(char* scratch, size_t scratch_bytes) {
   size_t size = 0;
-  // Reads the preface and no more, until the client is admitted.
+  // No more than the preface: what follows is read once the client is admitted.
   const size_t wanted = std::min(Http2Gate::kPreface.size() - preface_.size(), scratch_bytes);
-  switch (ReadClient(scratch, wanted, &size)) {
-    case Got::kEnd:
+  switch (stream_.Read(scratch, wanted, &size)) {
+    case ClientStream::ReadResult::kEnd:
       return false;
-    case Got::kNothing:
+    case ClientStream::ReadResult::kNothing:
       return true;
-    case Got::kBytes:
+    case ClientStream::ReadResult::kBytes:
       preface_.append(scratch, size);
   }
-  if (Http2Gate::kPreface.substr(0, preface_.size()) != preface_)
-    return Offence("what it sends is not HTTP/2");
-  more_ = true;
+  if (Http2Gate::kPreface.substr(0, preface_.size()) != preface_) return Refuse(kNoHttp2);
+  has_more_ = true;
   if (preface_.size() < Http2Gate::kPreface.size()) return true;
   stage_ = Stage::kAdmitted;
-  return front_->asks_for_tokens || Settle();
+  return front_->asks_for_tokens || BecomeMember();
 }
 
-bool Connection::Settle() {
+bool Connection::BecomeMember() {
   if (!front_->admission.Settle(record_->place.get()))
-    return Offence("there are as many connections as there may be");
+    return Refuse("there are as many connections as there may be");
   record_->known.store(true);
   return true;
 }
@@ -177,18 +164,17 @@ bool Connection::Settle() {
 // The preface stays in the socket, for gRPC.
 bool Connection::PeekPreface() {
   char bytes[Http2Gate::kPreface.size()];
-  const ssize_t got = ::recv(client_.get(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t got = ::recv(client_.fd(), bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR;
   const std::string_view there(bytes, static_cast<size_t>(got));
   if (there.empty()) return false;
-  if (Http2Gate::kPreface.substr(0, there.size()) != there)
-    return Offence("what it sends is not HTTP/2");
-  return there.size() < Http2Gate::kPreface.size() || (Settle() && Give());
+  if (Http2Gate::kPreface.substr(0, there.size()) != there) return Refuse(kNoHttp2);
+  return there.size() < Http2Gate::kPreface.size() || (BecomeMember() && GiveSocketToGrpc());
 }
 
-bool Connection::Give() {
-  os::UniqueFd given = os::DuplicateFd(client_.get());
-  if (!given.valid()) return Offence("no more descriptors");
+bool Connection::GiveSocketToGrpc() {
+  os::UniqueFd given = os::DuplicateFd(client_.fd());
+  if (!given.valid()) return Refuse(kNoDescriptors);
   const int any = 1;
   ::setsockopt(given.get(), SOL_SOCKET, SO_RCVLOWAT, &any, sizeof(any));
   stage_ = Stage::kGiven;
@@ -197,195 +183,123 @@ bool Connection::Give() {
   return true;
 }
 
-bool Connection::Open() {
+bool Connection::OpenPairToGrpc() {
   auto pair = os::CreateStreamPair();
-  if (!pair.ok()) return Offence("no more descriptors");
-  inner_ = std::move(pair->first);
-  epoll_event event = {.events = EPOLLIN, .data = {.ptr = &inner_source_}};
-  inner_events_ = EPOLLIN;
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, inner_.get(), &event) != 0) return false;
-  inner_watched_ = true;
+  if (!pair.ok()) return Refuse(kNoDescriptors);
+  grpc_.Set(std::move(pair->first));
+  if (!grpc_.Watch(epoll_)) return false;
   front_->peers.Add(pair->second.get(), record_);
   grpc::AddInsecureChannelFromFd(front_->server, pair->second.release());
   stage_ = Stage::kOpen;
-  record_->connection = this;  // From now on other threads come, one at a time.
-  PassUp(preface_);
+  record_->connection = this;  // From now on other threads call SendNow, one at a time.
+  SendToGrpc(preface_);
   return true;
 }
 
-bool Connection::PumpUp(int64_t now_ms, char* scratch, size_t scratch_bytes) {
+bool Connection::ForwardToGrpc(int64_t now_ms, char* scratch, size_t scratch_bytes) {
   for (int i = 0; i < kReadsPerTurn; ++i) {
-    if (!to_grpc_.empty()) PassUp(std::exchange(to_grpc_, {}));
-    if (!to_grpc_.empty() || waits_until_ms_ != 0) return true;
+    if (!unsent_grpc_.empty()) SendToGrpc(std::exchange(unsent_grpc_, {}));
+    if (!unsent_grpc_.empty() || gate_opens_ms_ != 0) return true;
     if (!trusted_ && record_->known.load()) {
       trusted_ = true;
       gate_.Trust();
     }
     if (!held_.empty()) {
-      if (!Judge(std::exchange(held_, {}), now_ms)) return false;
+      if (!PassGate(std::exchange(held_, {}), now_ms)) return false;
       continue;
     }
     size_t size = 0;
-    switch (ReadClient(scratch, scratch_bytes, &size)) {
-      case Got::kEnd:
+    switch (stream_.Read(scratch, scratch_bytes, &size)) {
+      case ClientStream::ReadResult::kEnd:
         client_gone_ = true;
         return true;
-      case Got::kNothing:
-        overdrawn_since_ms_ = 0;
+      case ClientStream::ReadResult::kNothing:
+        over_limit_since_ms_ = 0;
         return true;
-      case Got::kBytes:
+      case ClientStream::ReadResult::kBytes:
         break;
     }
-    if (!Judge({scratch, size}, now_ms)) return false;
+    if (!PassGate({scratch, size}, now_ms)) return false;
   }
-  more_ = true;
+  has_more_ = true;
   return true;
 }
 
-bool Connection::Judge(std::string_view bytes, int64_t now_ms) {
+bool Connection::PassGate(std::string_view bytes, int64_t now_ms) {
   const Http2Gate::Verdict verdict = gate_.OnClient(bytes, now_ms);
-  if (!gate_.offence().empty()) return Offence(gate_.offence());
+  if (!gate_.offence().empty()) return Refuse(gate_.offence());
   if (verdict.wait_ms > 0) {
-    waits_until_ms_ = now_ms + verdict.wait_ms;
-    if (overdrawn_since_ms_ == 0) overdrawn_since_ms_ = now_ms;
-    // The client may have left: its end of file comes after all that it has sent.
-    if (now_ms - overdrawn_since_ms_ > (trusted_ ? kMemberFloodMs : kNewcomerFloodMs))
-      return Offence("it does not stop asking for more than it may");
+    gate_opens_ms_ = now_ms + verdict.wait_ms;
+    if (over_limit_since_ms_ == 0) over_limit_since_ms_ = now_ms;
+    // Its end may stand behind all that it has sent, so it may have left already.
+    if (now_ms - over_limit_since_ms_ > (trusted_ ? kMemberFloodMs : kNewcomerFloodMs))
+      return Refuse("it does not stop asking for more than it may");
   }
   held_.assign(bytes.substr(verdict.passed));
-  PassUp(bytes.substr(0, verdict.passed));
+  SendToGrpc(bytes.substr(0, verdict.passed));
   return true;
 }
 
-void Connection::PassUp(std::string_view bytes) {
+void Connection::SendToGrpc(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent =
-        ::send(inner_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        ::send(grpc_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) {
-      // gRPC has closed it; its last bytes are still to be read.
+      // gRPC has closed it; what it sent last is still to be read.
       client_gone_ = true;
       return;
     }
     if (sent < 0) break;
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
-  to_grpc_.assign(bytes);
+  unsent_grpc_.assign(bytes);
 }
 
-bool Connection::PumpDown(char* scratch, size_t scratch_bytes) {
+bool Connection::ForwardToClient(char* scratch, size_t scratch_bytes) {
   for (int i = 0; i < kReadsPerTurn; ++i) {
-    if (!to_client_.empty() && !SendToClient({})) return false;
-    if (!to_client_.empty() || grpc_gone_) return true;
-    const ssize_t got = ::recv(inner_.get(), scratch, scratch_bytes, MSG_DONTWAIT);
+    if (stream_.has_unsent() && !stream_.Flush()) return false;
+    if (stream_.has_unsent() || grpc_gone_) return true;
+    const ssize_t got = ::recv(grpc_.fd(), scratch, scratch_bytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return true;
     if (got <= 0) {
       grpc_gone_ = true;
-      if (tls_ != nullptr && !std::exchange(tls_closed_, true)) tls_->Close();
-      return SendToClient({});
+      return stream_.Close();
     }
     const std::string_view bytes(scratch, static_cast<size_t>(got));
     gate_.OnServer(bytes);
-    if (!WriteClient(bytes)) return false;
+    if (!stream_.Write(bytes)) return false;
   }
-  more_ = true;
+  has_more_ = true;
   return true;
 }
 
-// As many as there are, up to `room`: a TLS record has 16 KiB at most.
-Connection::Got Connection::ReadClient(char* out, size_t room, size_t* size) {
-  *size = 0;
-  if (tls_ == nullptr) {
-    ssize_t got = -1;
-    do {
-      got = ::recv(client_.get(), out, room, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EAGAIN) return Got::kNothing;
-    if (got <= 0) return Got::kEnd;
-    *size = static_cast<size_t>(got);
-    return Got::kBytes;
-  }
-  while (*size < room) {
-    size_t part = 0;
-    const TlsStream::Step step = tls_->Read(out + *size, room - *size, &part);
-    if (step == TlsStream::Step::kDone) {
-      *size += part;
-      continue;
-    }
-    // An answer to a peer that asks for other keys.
-    if (!tls_->Outgoing().empty() && !SendToClient({})) return Got::kEnd;
-    if (*size > 0) return Got::kBytes;  // The end is told again.
-    return step == TlsStream::Step::kEnd ? Got::kEnd : Got::kNothing;
-  }
-  return Got::kBytes;
-}
-
-bool Connection::WriteClient(std::string_view bytes) {
-  if (tls_ == nullptr) return SendToClient(bytes);
-  return tls_->Write(bytes) && SendToClient({});
-}
-
-// Sends what is left from before, what TLS has, and `bytes`; keeps what the socket does not take.
-bool Connection::SendToClient(std::string_view bytes) {
-  if (tls_ != nullptr) bytes = tls_->Outgoing();
-  const bool before = !to_client_.empty();
-  if (before) to_client_.append(bytes);
-  std::string_view left = before ? std::string_view(to_client_) : bytes;
-  while (!left.empty()) {
-    const ssize_t sent =
-        ::send(client_.get(), left.data(), left.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) return false;
-    if (sent < 0) break;
-    left.remove_prefix(static_cast<size_t>(sent));
-  }
-  std::string kept(left);
-  to_client_ = std::move(kept);
-  if (tls_ != nullptr) tls_->TookOutgoing();
-  return true;
-}
-
-void Connection::AwaitAt(Source* source, int fd, uint32_t* now, uint32_t wanted) {
-  if (*now == wanted) return;
-  *now = wanted;
-  epoll_event event = {.events = wanted, .data = {.ptr = source}};
-  ::epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event);
-}
-
-void Connection::Await() {
-  AwaitEvents();
+void Connection::SetDueTime() {
   due_ms_ = stage_ < Stage::kOpen ? admitted_until_ms_ : 0;
-  for (const int64_t at : {waits_until_ms_, last_words_ms_})
+  for (const int64_t at : {gate_opens_ms_, flush_until_ms_})
     if (at != 0 && (due_ms_ == 0 || at < due_ms_)) due_ms_ = at;
-  if (more_) due_ms_ = kAtOnce;
+  if (has_more_) due_ms_ = kAtOnce;
 }
 
 void Connection::AwaitEvents() {
-  if (client_watched_ && stage_ == Stage::kGiven) {
-    AwaitAt(&client_source_, client_.get(), &client_events_, EPOLLRDHUP);
-  } else if (client_watched_) {
-    // While its bytes are left unread, notice that the client leaves.
-    const bool waits =
-        waits_until_ms_ != 0 || (front_->gives_sockets() && stage_ == Stage::kPreface);
-    const bool hears_client = to_grpc_.empty() && waits_until_ms_ == 0 && !client_gone_;
-    AwaitAt(&client_source_, client_.get(), &client_events_,
-            (hears_client ? EPOLLIN : 0U) | (waits ? EPOLLRDHUP : 0U) |
-                (to_client_.empty() ? 0U : EPOLLOUT));
-  }
-  if (inner_watched_) {
-    const bool hears_grpc = to_client_.empty() && !grpc_gone_;
-    AwaitAt(&inner_source_, inner_.get(), &inner_events_,
-            (hears_grpc ? EPOLLIN : 0U) | (to_grpc_.empty() ? 0U : EPOLLOUT));
-  }
+  if (stage_ == Stage::kGiven) return client_.Await(EPOLLRDHUP);
+  const bool reads_client = unsent_grpc_.empty() && gate_opens_ms_ == 0 && !client_gone_;
+  // While its bytes stay unread, its leaving would not be noticed otherwise.
+  const bool leaves_unread =
+      gate_opens_ms_ != 0 || (front_->gives_sockets() && stage_ == Stage::kPreface);
+  client_.Await((reads_client ? EPOLLIN : 0U) | (leaves_unread ? EPOLLRDHUP : 0U) |
+                (stream_.has_unsent() ? EPOLLOUT : 0U));
+  const bool reads_grpc = !stream_.has_unsent() && !grpc_gone_;
+  grpc_.Await((reads_grpc ? EPOLLIN : 0U) | (unsent_grpc_.empty() ? 0U : EPOLLOUT));
 }
 
 bool Connection::Recheck(const TlsContext& tls) {
   absl::MutexLock lock(&record_->mu);
-  if (tls_ == nullptr || stage_ == Stage::kHandshake) return true;
-  const absl::Status good = tls.CheckAgain(tls_->get());
+  if (stream_.tls() == nullptr || stage_ == Stage::kHandshake) return true;
+  const absl::Status good = tls.CheckAgain(stream_.tls()->get());
   if (good.ok()) return true;
-  return Offence("its certificate is good no longer: " + std::string(good.message()));
+  return Refuse("its certificate is good no longer: " + std::string(good.message()));
 }
 
 }  // namespace sluice::gateway

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One network connection, and the socket pair by which gRPC serves it:
+// One connection of the network, and the socket pair that leads to gRPC:
 //
-//   client -- TCP, TLS --> [handshake] -> [preface] -> open: gate -- socket pair --> gRPC
-//          -- TCP, no tokens asked for --> [preface] -> given: gRPC has the client's own socket
+//   client -- TCP, TLS --> [handshake] -> [preface] -> [admitted] -> open: gate -- pair --> gRPC
+//          -- TCP, where nobody is kept out --> [preface] -> given: gRPC has the client's socket
 //
-// Before it is open it costs a descriptor, OpenSSL's state and 24 bytes. Bytes are passed on before
-// more are read, so that at most one read's bytes are held each way, and a side that does not read
-// delays itself alone. When one side has ended, the other still gets the bytes that are left.
+// Until it is open it costs a descriptor, OpenSSL's state and 24 bytes. Bytes are forwarded before
+// more are read, so it holds one read's bytes at most, each way; a peer that does not read delays
+// itself alone. When one side has ended, the other still gets what was sent to it.
 //
-// If there are neither TLS nor tokens, anybody may come, and gRPC gets the client's own socket:
-// that saves two wake-ups of a thread.
+// Where neither TLS nor a token keeps anybody out, there is no stranger either: gRPC reads from the
+// network itself, which saves two wake-ups of a thread.
 //
-// Owner: a FrontThread, on whose thread all but SendNow is called; after admission another one. The
-// client is hostile, gRPC's end is not.
+// Owner: a FrontThread, which calls all but SendNow; it may hand the connection to another one,
+// which then watches it. The client is hostile, gRPC is not.
 #pragma once
 
 #include <cstdint>
@@ -24,103 +24,88 @@
 
 #include "broker/os/scoped_handle.h"
 #include "daemon/gateway/front/http2_gate.h"
+#include "platform_linux/gateway/client_stream.h"
 #include "platform_linux/gateway/front_state.h"
-#include "platform_linux/gateway/tls.h"
+#include "platform_linux/gateway/watched_socket.h"
 
 namespace sluice::gateway {
 
 class Connection {
  public:
-  // An event's data points to one of these.
-  struct Source {
-    Connection* connection = nullptr;
-    bool inner = false;
-  };
-
   Connection(FrontState* front, os::UniqueFd socket, std::string address, int64_t now_ms);
   ~Connection();
 
   // False: the address has as many connections as it may.
   bool Begin();
-  // From now on its sockets are in this epoll set, and in no other.
-  bool Watch(int epoll);
-  void Unwatch();
-  // True once the client is admitted: the thread at the door hands it on.
-  bool past_door() const { return stage_ == Stage::kAdmitted || stage_ == Stage::kGiven; }
+  // From now on `epoll` reports its events, and no other set.
+  bool Watch(int epoll) {
+    epoll_ = epoll;
+    return client_.Watch(epoll);
+  }
+  void Unwatch() { client_.Unwatch(); }
+  // The client has sent all that a newcomer must, so the door has nothing left to do.
+  bool is_admitted() const { return stage_ == Stage::kAdmitted || stage_ == Stage::kGiven; }
 
-  // To be called after an event at one of its sockets, and when due_ms() has come. False: the
-  // connection is over.
+  // After an event of one of its sockets, or at due_ms. False: the connection is over.
   bool Serve(int64_t now_ms, char* scratch, size_t scratch_bytes);
-  // `source`'s other end is gone; there may be bytes to read.
-  void OnHangUp(const Source* source);
-  // Passes on at once what gRPC has written. On any thread that holds the record's lock.
+  // The other end of `source` is gone, though bytes may be left to read there.
+  void OnHangUp(const EventSource& source);
+  // Forwards at once what gRPC has written. Any thread, which holds the record's lock.
   void SendNow();
 
-  // When Serve is to be called without an event; 0: not at all. 1: at once.
+  // When to call Serve without an event; 0: never. 1: at once.
   int64_t due_ms() const { return due_ms_; }
-  // False: by these files its certificate is no longer good.
+  // False: `tls` would not admit it, and it must end.
   bool Recheck(const TlsContext& tls);
 
-  // The owner's.
+  // For the owner.
   std::list<std::unique_ptr<Connection>>::iterator place;
-  int64_t queued_ms = 0;  // Its key in the owner's queue; 0: it is not there.
+  int64_t queued_ms = 0;  // Its place in the owner's queue; 0: none.
   bool dead = false;
 
  private:
   enum class Stage { kHandshake, kPreface, kAdmitted, kOpen, kGiven };
-  enum class Got { kBytes, kNothing, kEnd };
 
   bool ServeHandshake();
-  bool ServePreface(char* scratch, size_t scratch_bytes);
+  bool ReadPreface(char* scratch, size_t scratch_bytes);
   bool PeekPreface();
-  bool Settle();
-  bool Give();
-  bool Open();
+  bool BecomeMember();
+  bool GiveSocketToGrpc();
+  bool OpenPairToGrpc();
   bool ServeLocked(int64_t now_ms, char* scratch, size_t scratch_bytes);
   bool ServeOpen(int64_t now_ms, char* scratch, size_t scratch_bytes);
-  bool PumpUp(int64_t now_ms, char* scratch, size_t scratch_bytes);
-  bool PumpDown(char* scratch, size_t scratch_bytes);
 
-  Got ReadClient(char* out, size_t room, size_t* size);
-  bool Judge(std::string_view bytes, int64_t now_ms);
-  void PassUp(std::string_view bytes);
-  bool WriteClient(std::string_view bytes);
-  bool SendToClient(std::string_view bytes);
-  void Await();
+  bool ForwardToGrpc(int64_t now_ms, char* scratch, size_t scratch_bytes);
+  bool PassGate(std::string_view bytes, int64_t now_ms);
+  void SendToGrpc(std::string_view bytes);
+  bool ForwardToClient(char* scratch, size_t scratch_bytes);
+
   void AwaitEvents();
-  void AwaitAt(Source* source, int fd, uint32_t* now, uint32_t wanted);
-  bool Offence(std::string_view what);
+  void SetDueTime();
+  bool Refuse(std::string_view why);  // Logs it; returns false.
 
   FrontState* const front_;
   int epoll_ = -1;
-  os::UniqueFd client_;
-  os::UniqueFd inner_;
-  Source client_source_{this, false};
-  Source inner_source_{this, true};
-  uint32_t client_events_ = 0;  // Awaited by epoll.
-  uint32_t inner_events_ = 0;
-  bool client_watched_ = false;
-  bool inner_watched_ = false;
+  WatchedSocket client_{{this, false}};
+  WatchedSocket grpc_{{this, true}};
+  ClientStream stream_;
 
   Stage stage_;
   const int64_t admitted_until_ms_;  // When it must be open.
   std::shared_ptr<PeerRecord> record_;
-  std::unique_ptr<TlsStream> tls_;  // Null: plaintext.
   Http2Gate gate_;
   bool trusted_ = false;
 
-  std::string preface_;  // Its bytes so far.
-  std::string held_;     // Bytes to pass on when the delay is over.
-  std::string to_grpc_;  // Bytes that its socket did not take.
-  std::string to_client_;
+  std::string preface_;      // As much as has come.
+  std::string held_;         // To pass the gate when the wait is over.
+  std::string unsent_grpc_;  // Bytes that gRPC's socket did not take.
   bool client_gone_ = false;
   bool grpc_gone_ = false;
-  bool tls_closed_ = false;
-  int64_t last_words_ms_ = 0;  // By then the bytes that are left must have been taken.
-  int64_t waits_until_ms_ = 0;
-  int64_t overdrawn_since_ms_ = 0;  // Since then it has sent more than it may all the time.
+  int64_t flush_until_ms_ = 0;  // One end is gone: the other must have taken the rest by then.
+  int64_t gate_opens_ms_ = 0;   // Until then nothing is read from the client; 0: it is read.
+  int64_t over_limit_since_ms_ = 0;
   int64_t due_ms_ = 0;
-  bool more_ = false;  // There is more to read, for which no event will come.
+  bool has_more_ = false;  // Bytes that no event will report.
 };
 
 }  // namespace sluice::gateway

@@ -163,14 +163,14 @@ void FrontThread::Run() {
     const int count = ::epoll_wait(epoll_.get(), events, kEventsPerTurn, MillisecondsToNext());
     now_ms_ = MonotonicMs();
     for (int i = 0; i < count; ++i) {
-      auto* const source = static_cast<Connection::Source*>(events[i].data.ptr);
+      auto* const source = static_cast<EventSource*>(events[i].data.ptr);
       if (source == nullptr) {
         TakeOrders();
       } else if (source->connection == nullptr) {
         if (!stopped_listening_) Accept(*static_cast<Listener*>(source));
       } else if (!source->connection->dead) {
         if ((events[i].events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)) != 0)
-          source->connection->OnHangUp(source);
+          source->connection->OnHangUp(*source);
         Serve(source->connection);
       }
     }
@@ -211,7 +211,7 @@ void FrontThread::TakeIn(os::UniqueFd socket, std::string address) {
 
 void FrontThread::Serve(Connection* connection) {
   if (!connection->Serve(now_ms_, scratch_.data(), scratch_.size())) return End(connection);
-  if (!inside_.empty() && connection->past_door()) return HandOn(connection);
+  if (!inside_.empty() && connection->is_admitted()) return HandOn(connection);
   Queue(connection, connection->due_ms());
 }
 

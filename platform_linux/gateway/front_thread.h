@@ -40,7 +40,7 @@ class FrontThread {
   void Recheck();
 
  private:
-  struct Listener : Connection::Source {
+  struct Listener : EventSource {
     int fd = -1;
   };
 
