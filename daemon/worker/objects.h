@@ -18,7 +18,7 @@
 #include "daemon/worker/cl_handle.h"
 #include "daemon/worker/driver_quirks.h"
 #include "daemon/worker/guards.h"
-#include "daemon/worker/memory/heap.h"
+#include "daemon/worker/memory/placement.h"
 #include "daemon/worker/memory/zero_fill.h"
 #include "proto/heap_span.h"
 #include "proto/image_format.h"
@@ -112,11 +112,22 @@ struct MemoryObject : Object {
   void CountIn(std::atomic<uint64_t>* count);
   // The same, beside it: how the two sides of a shadow wait for each other. Once.
   void CountOrderIn(std::atomic<uint64_t>* count);
-  // It lies there, in all or a part of `held`. The driver holds that as well, until it has
+  // It lies in `part`, which is all or a part of `held`. The driver holds that as well, until it has
   // destroyed the handle: commands in flight keep it beyond the client's release.
   void PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held);
-  // The same, with a span of `of` that is this object's alone.
-  void PlaceIn(Heap* of, std::shared_ptr<const HeapSpan> held);
+  // The same, with a span of `heap` that is this object's alone.
+  void PlaceIn(Heap* heap, std::shared_ptr<const HeapSpan> held);
+  // Its place in the heap; null if it does not lie there.
+  const HeapSpan* span() const {
+    const auto* const place = std::get_if<InHeap>(&placement);
+    return place == nullptr ? nullptr : &place->span;
+  }
+  const InShadow* shadow() const { return std::get_if<InShadow>(&placement); }
+  // Null if it has none.
+  std::shared_ptr<const Mirror> mirror() const {
+    const auto* const place = std::get_if<WithMirror>(&placement);
+    return place == nullptr ? nullptr : place->mirror;
+  }
   uint64_t id = 0;
   UniqueCl<cl_mem> handle;
   std::shared_ptr<ContextObject> context;
@@ -126,18 +137,11 @@ struct MemoryObject : Object {
   uint64_t size = 0;        // Bytes; buffers.
   size_t element_size = 0;  // Images.
   cl_mem_object_type image_type = 0;
-  HeapSpan span;  // Its place if it lies in the heap. An object that is made from a buffer has its
-                  // part of the buffer's; a buffer over shared virtual memory has its part of that.
-  std::shared_ptr<const HeapSpan> held_span;          // PlaceIn; null if the parent has it.
-  Heap* heap = nullptr;                               // That held_span is of, if it is its alone.
-  wire::ImageLayout layout;                           // Of an image in the heap.
-  std::shared_ptr<const class Mirror> mirror;         // mirrors.h; a buffer's that is no part.
-  std::shared_ptr<const struct ShadowBuffer> shadow;  // Of a shadow buffer (shadows.h).
+  Placement placement;
+  wire::ImageLayout layout;   // Of an image in the heap; of others the extent.
   uint64_t image_offset = 0;  // Of a buffer that is an image's shadow: where its bytes begin.
   // Of an object that the client's API uses as well, in turn (change_of_hands.h).
   std::shared_ptr<const struct ChangeOfHands> hands;
-  // Of a shadow buffer, or none (shadow_semaphores.h).
-  std::shared_ptr<const class ShadowSemaphores> semaphores;
   // EnqueueMapShared: map id -> the driver's pointer; null: it was not asked.
   absl::flat_hash_map<uint64_t, void*> maps;
   // Tells the client, if it asked (WatchDestruction) and the driver tells nobody.

@@ -29,7 +29,9 @@ MemoryObject::~MemoryObject() {
   if (hands != nullptr) hands->TakeFromDriver(context->own_queue.get(), handle.get());
   if (owes_zeros) TakePlaceOfZeros(this);
   handle.reset();
-  if (heap != nullptr) heap->LeaveToDriver(std::move(held_span));
+  if (auto* const place = std::get_if<InHeap>(&placement);
+      place != nullptr && place->heap != nullptr)
+    place->heap->LeaveToDriver(std::move(place->held));
   if (order_counted_in != nullptr) order_counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (counted_in != nullptr) counted_in->fetch_sub(1, std::memory_order_relaxed);
   if (session != nullptr) session->quota().ReturnMemory(charged_bytes);
@@ -45,18 +47,17 @@ void CL_CALLBACK ReleaseSpan(cl_mem, void* held) {
 }  // namespace
 
 void MemoryObject::PlaceIn(const HeapSpan& part, std::shared_ptr<const HeapSpan> held) {
-  span = part;
   auto drivers = std::make_unique<std::shared_ptr<const HeapSpan>>(held);
-  held_span = std::move(held);
+  placement = InHeap{part, std::move(held)};
   if (cl().clSetMemObjectDestructorCallback(handle.get(), &ReleaseSpan, drivers.get()) ==
       CL_SUCCESS)
     (void)drivers.release();
 }
 
-void MemoryObject::PlaceIn(Heap* of, std::shared_ptr<const HeapSpan> held) {
-  heap = of;
-  const HeapSpan& whole = *held;
+void MemoryObject::PlaceIn(Heap* heap, std::shared_ptr<const HeapSpan> held) {
+  const HeapSpan whole = *held;
   PlaceIn(whole, std::move(held));
+  std::get<InHeap>(placement).heap = heap;
 }
 
 SessionMemory::SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,

@@ -194,7 +194,7 @@ TEST_F(SvmLoopbackTest, BuffersLieInIt) {
   // Part of a part.
   uint64_t part = 0;
   ASSERT_EQ(MakePart(mem, 28, 64, &part), CL_SUCCESS);
-  EXPECT_EQ(reinterpret_cast<uint64_t>(Object(part).span.data), address + 128);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(Object(part).span()->data), address + 128);
   Release(part);
   Release(mem);
   Free(svm);

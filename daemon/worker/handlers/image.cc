@@ -110,17 +110,16 @@ bool MakeInHeap(Session& session, const pb::CreateImage& cmd, const cl_image_for
 
 // An image made from a buffer that lies in the heap lies there too, if the driver says so.
 void FindInParent(const cl_image_desc& desc, MemoryObject* memory) {
-  const HeapSpan& parents = memory->parent->span;
+  const HeapSpan* const parents = memory->parent->span();
   wire::ImageLayout layout;
-  if (parents.segment == 0 || memory->parent->is_image ||
+  if (parents == nullptr || memory->parent->is_image ||
       !ImagesWorkInHostMemory(memory->context.get(), CL_MEM_OBJECT_IMAGE2D) ||
       !wire::LayOutImage(desc, memory->element_size, desc.image_row_pitch, &layout) ||
-      !wire::SpanFits(0, layout.bytes, parents.size) || layout.bytes == 0 ||
-      !MapsTo(*memory, layout, parents.data)) {
+      !wire::SpanFits(0, layout.bytes, parents->size) || layout.bytes == 0 ||
+      !MapsTo(*memory, layout, parents->data)) {
     return;
   }
-  memory->span = parents;
-  memory->span.size = layout.bytes;
+  memory->placement = InHeap{{parents->segment, parents->offset, layout.bytes, parents->data}};
   memory->layout = layout;
 }
 
@@ -140,24 +139,25 @@ cl_int MakeImage(Session& session, const pb::CreateImage& cmd, const cl_image_fo
   // The contents are used once their size has been judged by the image itself: never read by the
   // driver before.
   if (!contents.empty() && contents.size() != memory->size) return CL_SUCCESS;
-  if (memory->span.segment != 0) {
-    std::copy(contents.begin(), contents.end(), memory->span.data);
+  if (memory->span() != nullptr) {
+    std::copy(contents.begin(), contents.end(), memory->span()->data);
     return CL_SUCCESS;
   }
   return contents.empty() ? ZeroImage(*memory, desc) : WriteImage(*memory, desc, contents);
 }
 
 void DescribePlacement(const MemoryObject& memory, pb::MemoryPlacement* placement) {
-  const bool in_heap = memory.span.segment != 0;
+  const HeapSpan* const span = memory.span();
   const cl_mem image = memory.handle.get();
   placement->set_element_size(memory.element_size);
-  placement->set_row_pitch(in_heap ? memory.layout.row_pitch
-                                   : ImageValue<size_t>(image, CL_IMAGE_ROW_PITCH));
-  placement->set_slice_pitch(in_heap ? memory.layout.slice_pitch
-                                     : ImageValue<size_t>(image, CL_IMAGE_SLICE_PITCH));
-  placement->set_in_heap(in_heap);
-  placement->set_segment(memory.span.segment);
-  placement->set_offset(memory.span.offset);
+  placement->set_row_pitch(span != nullptr ? memory.layout.row_pitch
+                                           : ImageValue<size_t>(image, CL_IMAGE_ROW_PITCH));
+  placement->set_slice_pitch(span != nullptr ? memory.layout.slice_pitch
+                                             : ImageValue<size_t>(image, CL_IMAGE_SLICE_PITCH));
+  placement->set_in_heap(span != nullptr);
+  if (span == nullptr) return;
+  placement->set_segment(span->segment);
+  placement->set_offset(span->offset);
 }
 
 // Copies the region between an image in the heap and packed bytes.
@@ -168,7 +168,7 @@ void ForEachRow(const TransferPlan& plan, const Copy& copy) {
   for (size_t z = 0; z < plan.region.v[2]; ++z) {
     for (size_t y = 0; y < plan.region.v[1]; ++y) {
       const size_t at[3] = {plan.origin.v[0], plan.origin.v[1] + y, plan.origin.v[2] + z};
-      copy(memory.span.data + memory.layout.OffsetOf(at), packed, plan.row_bytes);
+      copy(memory.span()->data + memory.layout.OffsetOf(at), packed, plan.row_bytes);
       packed += plan.row_bytes;
     }
   }
@@ -176,7 +176,7 @@ void ForEachRow(const TransferPlan& plan, const Copy& copy) {
 
 // The host may touch the region now, without the driver: as with buffers (Enqueuer::IsIdle).
 bool IsAtHand(Enqueuer* enqueue, const TransferPlan& plan) {
-  return plan.memory->span.segment != 0 && enqueue->IsIdle();
+  return plan.memory->span() != nullptr && enqueue->IsIdle();
 }
 
 using FillColor = std::array<char, 16>;

@@ -70,9 +70,11 @@ TransferPlan RectPlan(Session& session, uint64_t mem_id, bool is_write, const Re
 
 // Without one, mapping is slower, not wrong: nothing fails for the want of it.
 void MakeMirror(Session& session, MemoryObject* memory) {
-  if (!memory->context->pins || !session.quota().ChargeMemory(memory->size)) return;
-  memory->mirror = session.mirrors().Make(*memory->context, memory->size);
-  if (memory->mirror != nullptr) {
+  const ContextObject& context = *memory->context;
+  if (context.buffers_in_heap || !context.pins || !session.quota().ChargeMemory(memory->size))
+    return;
+  if (auto mirror = session.mirrors().Make(context, memory->size); mirror != nullptr) {
+    memory->placement = WithMirror{std::move(mirror)};
     memory->charged_bytes += memory->size;
   } else {
     session.quota().ReturnMemory(memory->size);
@@ -85,7 +87,7 @@ cl_int MakeBuffer(const pb::CreateBuffer& cmd, std::string_view contents, Sessio
   void* host = nullptr;
   std::shared_ptr<const HeapSpan> held;
   // The mirror is the host memory that the application asks for; another would lie idle.
-  if (memory->mirror != nullptr) flags &= ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR};
+  if (memory->mirror() != nullptr) flags &= ~cl_mem_flags{CL_MEM_ALLOC_HOST_PTR};
   if (memory->context->buffers_in_heap) {
     auto span = session.heap().Allocate(cmd.size());
     if (!span.ok()) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -170,9 +172,11 @@ HandlerResult HandleCreateBuffer(Session& session, const pb::CreateBuffer& cmd, 
     return status;
   if (cmd.staged()) memory->CountIn(&session.counts.staged);
   pb::MemoryPlacement& placement = *call.answer.mutable_memory();
-  placement.set_in_heap(memory->span.segment != 0);
-  placement.set_is_mirror(memory->mirror != nullptr);
-  PlaceAt(memory->mirror != nullptr ? memory->mirror->span() : memory->span, &placement);
+  const std::shared_ptr<const Mirror> mirror = memory->mirror();
+  placement.set_in_heap(memory->span() != nullptr);
+  placement.set_is_mirror(mirror != nullptr);
+  if (mirror != nullptr) PlaceAt(mirror->span(), &placement);
+  if (memory->span() != nullptr) PlaceAt(*memory->span(), &placement);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
@@ -192,7 +196,8 @@ HandlerResult HandleCreateSubBuffer(Session& session, const pb::CreateSubBuffer&
   memory->id = cmd.mem_id();
   memory->context = parent->context;
   memory->size = cmd.size();
-  if (parent->span.segment != 0) memory->span = PartOf(parent->span, cmd.origin(), cmd.size());
+  if (const HeapSpan* const whole = parent->span(); whole != nullptr)
+    memory->placement = InHeap{PartOf(*whole, cmd.origin(), cmd.size())};
   memory->parent = std::move(parent);
   return session.Add(cmd.mem_id(), std::move(memory));
 }
@@ -234,9 +239,9 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
     plan.total_bytes = cmd.size();
     return enqueue.RunTransfer(std::move(plan));
   }
-  if (!is_rect && memory->span.segment != 0 && enqueue.IsIdle()) {
+  if (!is_rect && memory->span() != nullptr && enqueue.IsIdle()) {
     return enqueue.CompleteNow(
-        {reinterpret_cast<const char*>(memory->span.data) + cmd.offset(), bytes});
+        {reinterpret_cast<const char*>(memory->span()->data) + cmd.offset(), bytes});
   }
   auto carried = std::make_unique<Carried>();
   carried->read_data.resize(bytes);
@@ -300,8 +305,8 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
     return absl::InvalidArgumentError(
         absl::StrCat("write of ", bytes, " bytes with a payload of ", payload.size()));
   }
-  if (!is_rect && memory->span.segment != 0 && enqueue.IsIdle()) {
-    std::copy(payload.begin(), payload.end(), memory->span.data + cmd.offset());
+  if (!is_rect && memory->span() != nullptr && enqueue.IsIdle()) {
+    std::copy(payload.begin(), payload.end(), memory->span()->data + cmd.offset());
     return enqueue.CompleteNow({});
   }
   auto carried = std::make_unique<Carried>();
@@ -414,7 +419,7 @@ HandlerResult HandleEnqueueMapShared(Session& session, const pb::EnqueueMapShare
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
   enqueue.SetFailsAsOurs();
-  if (memory->span.segment == 0) return CL_INVALID_OPERATION;
+  if (memory->span() == nullptr) return CL_INVALID_OPERATION;
   const wire::Size3 origin = wire::DecodeSize3(cmd.origin());
   const wire::Size3 region = wire::DecodeSize3(cmd.region());
   if (memory->is_image

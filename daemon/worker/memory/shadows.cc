@@ -71,7 +71,7 @@ absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory) {
     ASSIGN_OR_RETURN(os::UniqueFd fd, shadow->memory->Export());
     RETURN_IF_ERROR(ImportOpaque(importer, std::move(fd), flags, memory));
   }
-  memory->shadow = shadow;
+  memory->placement = InShadow{shadow};
   auto kept = std::make_unique<std::shared_ptr<const ShadowBuffer>>(std::move(shadow));
   if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &ReleaseAllocation, kept.get()) ==
       CL_SUCCESS) {

@@ -26,7 +26,7 @@ struct ShadowBuffer {
 };
 
 // Makes `memory`, whose context and size are set, a buffer of zeros in exportable memory: sets its
-// handle, shadow and hands. The error says what is missing, for a log.
+// handle, placement and hands. The error says what is missing, for a log.
 absl::Status MakeShadowBuffer(cl_mem_flags flags, MemoryObject* memory);
 
 }  // namespace sluice::worker

@@ -27,7 +27,7 @@ uint64_t ChunkBytes(const TransferPlan& plan) {
 }
 
 bool IsDirect(const TransferPlan& plan) {
-  return plan.kind == TransferPlan::Kind::kLinear && plan.memory->span.segment != 0 &&
+  return plan.kind == TransferPlan::Kind::kLinear && plan.memory->span() != nullptr &&
          !plan.profiling;
 }
 
@@ -95,7 +95,7 @@ Transfers::Chunk Transfers::NextChunk(const Transfer& transfer) const {
   chunk.offset = transfer.next_offset;
   if (IsDirect(plan)) {
     chunk.size = plan.total_bytes;
-    chunk.span = plan.memory->span;
+    chunk.span = *plan.memory->span();
     chunk.span.offset += plan.offset;
     chunk.span.data += plan.offset;
     chunk.span.size = plan.total_bytes;

@@ -310,11 +310,12 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
 
 HandlerResult Enqueuer::RunInMirror(const TransferPlan& plan) {
   const MemoryObject* const buffer = session_.objects().Peek<MemoryObject>(mirror_mem_id_);
-  if (buffer == nullptr || buffer->mirror == nullptr) return CL_INVALID_MEM_OBJECT;
-  const HeapSpan& span = buffer->mirror->span();
+  const std::shared_ptr<const Mirror> mirror = buffer == nullptr ? nullptr : buffer->mirror();
+  if (mirror == nullptr) return CL_INVALID_MEM_OBJECT;
+  const HeapSpan& span = mirror->span();
   if (!wire::SpanFits(mirror_offset_, plan.total_bytes, span.size)) return CL_INVALID_VALUE;
   auto carried = std::make_unique<Carried>();
-  carried->keep = std::const_pointer_cast<Mirror>(buffer->mirror);
+  carried->keep = std::const_pointer_cast<Mirror>(mirror);
   return Run(
       [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
         return Transfers::EnqueueWhole(queue, plan, span.data + mirror_offset_, waits, list, event);

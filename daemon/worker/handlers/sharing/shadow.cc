@@ -29,23 +29,23 @@ absl::StatusOr<SemaphoreFds> MakeSemaphores(MemoryObject* memory) {
     return absl::UnimplementedError("the device works in the host's memory");
   }
   ASSIGN_OR_RETURN(const std::shared_ptr<const ShadowSemaphores> made,
-                   ShadowSemaphores::Make(*memory->context, *memory->shadow->device));
+                   ShadowSemaphores::Make(*memory->context, *memory->shadow()->buffer->device));
   ASSIGN_OR_RETURN(SemaphoreFds fds, made->Export());
-  memory->semaphores = made;
+  std::get<InShadow>(memory->placement).semaphores = made;
   return fds;
 }
 
 absl::Status SendShadow(Session& session, const MemoryObject& memory,
                         const SemaphoreFds& semaphores) {
-  ASSIGN_OR_RETURN(const os::UniqueFd fd, memory.shadow->memory->Export());
+  ASSIGN_OR_RETURN(const os::UniqueFd fd, memory.shadow()->buffer->memory->Export());
   wire::HandleMessage message = {};
   message.magic = wire::kHandleMagic;
   message.type = wire::HandleMessageType::kShadowMemory;
-  message.size = memory.shadow->memory->allocation_bytes();
+  message.size = memory.shadow()->buffer->memory->allocation_bytes();
   message.address = memory.id;
   const int descriptors[] = {fd.get(), semaphores[0].get(), semaphores[1].get()};
   return os::SendMessage(session.handle_channel(), &message, sizeof(message), descriptors,
-                         memory.semaphores != nullptr ? 3 : 1);
+                         memory.shadow()->semaphores != nullptr ? 3 : 1);
 }
 
 // What changes hands, a shadow or an imported texture, and what happens to it on the way.
@@ -76,7 +76,8 @@ cl_int CopyFromImage(const HandOver& what, cl_command_queue queue, cl_uint waits
 cl_int EnqueueAcquire(const HandOver& what, cl_command_queue queue, cl_event* ended) {
   const cl_mem handle = what.memory->handle.get();
   cl_int status = what.memory->hands->TakeMutex();
-  if (status == CL_SUCCESS && what.semaphore) status = what.memory->semaphores->EnqueueWait(queue);
+  if (status == CL_SUCCESS && what.semaphore)
+    status = what.memory->shadow()->semaphores->EnqueueWait(queue);
   if (status != CL_SUCCESS) return status;
   cl_event* const acquired = what.image == nullptr ? ended : nullptr;
   status = what.memory->hands->acquire(queue, 1, &handle, 0, nullptr, acquired);
@@ -97,7 +98,7 @@ cl_int EnqueueRelease(const HandOver& what, cl_command_queue queue, cl_event* en
   what.memory->hands->driver_has_it = false;
   status = what.memory->hands->release(queue, 1, &handle, 0, nullptr, released);
   if (status != CL_SUCCESS || !what.semaphore) return status;
-  return what.memory->semaphores->EnqueueSignal(queue);
+  return what.memory->shadow()->semaphores->EnqueueSignal(queue);
 }
 
 // Enqueued commands are flushed also if the rest fails: a wait that begins after the client has
@@ -173,7 +174,9 @@ HandlerResult Enqueue(Session& session, const Command& cmd, bool semaphore,
   what.memory = session.objects().Find<MemoryObject>(cmd.mem_id());
   what.semaphore = semaphore;
   if (what.memory->hands == nullptr) return CL_INVALID_MEM_OBJECT;
-  if (semaphore && what.memory->semaphores == nullptr) return CL_INVALID_OPERATION;
+  const InShadow* const shadow = what.memory->shadow();
+  if (semaphore && (shadow == nullptr || shadow->semaphores == nullptr))
+    return CL_INVALID_OPERATION;
   if (semaphore) what.memory->CountOrderIn(&session.counts.semaphored);
   if (cmd.image_id() != 0) {
     what.image = session.objects().Find<MemoryObject>(cmd.image_id());
@@ -238,10 +241,11 @@ HandlerResult HandleCreateShadowBuffer(Session& session, const pb::CreateShadowB
   }
   memory->CountIn(&session.counts.shadowed);
   placement.set_copies_images(true);
-  placement.set_semaphores(memory->semaphores != nullptr);
-  placement.set_allocation_bytes(memory->shadow->memory->allocation_bytes());
-  placement.set_device_uuid(Bytes(memory->shadow->device->device_uuid()));
-  placement.set_driver_uuid(Bytes(memory->shadow->device->driver_uuid()));
+  const InShadow& shadow = *memory->shadow();
+  placement.set_semaphores(shadow.semaphores != nullptr);
+  placement.set_allocation_bytes(shadow.buffer->memory->allocation_bytes());
+  placement.set_device_uuid(Bytes(shadow.buffer->device->device_uuid()));
+  placement.set_driver_uuid(Bytes(shadow.buffer->device->driver_uuid()));
   return session.Add(cmd.mem_id(), std::move(memory));
 }
 
