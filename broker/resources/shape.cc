@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/image_format.h"
 #include "proto/status_macros.h"
 
 namespace sluice::broker {
@@ -65,71 +66,13 @@ constexpr FourccRow kFourccs[] = {
     {Fourcc("YV12"), 0, 0, {{1}, {1, 2, 2}, {1, 2, 2}}},
 };
 
-// Channels of an OpenCL channel order; 0 if there is no such order.
-uint32_t ChannelsOf(uint32_t order) {
-  switch (order) {
-    case CL_R:
-    case CL_A:
-    case CL_INTENSITY:
-    case CL_LUMINANCE:
-    case CL_DEPTH:
-    case CL_DEPTH_STENCIL:
-    case CL_Rx:
-      return 1;
-    case CL_RG:
-    case CL_RA:
-    case CL_RGx:
-      return 2;
-    case CL_RGB:
-    case CL_sRGB:
-    case CL_RGBx:
-      return 3;
-    case CL_RGBA:
-    case CL_BGRA:
-    case CL_ARGB:
-    case CL_ABGR:
-    case CL_sRGBA:
-    case CL_sBGRA:
-    case CL_sRGBx:
-      return 4;
-    default:
-      return 0;
-  }
-}
-
-// Bytes of one element; 0 if order and type do not go together.
+// Bytes of one element; 0 if order and type do not go together. OpenCL 3.0 section 5.3.1.1: CL_RGB
+// and CL_RGBx go with the packed types of three channels alone.
 uint32_t ElementBytes(uint32_t order, uint32_t type) {
-  const uint32_t channels = ChannelsOf(order);
-  const bool rgb = order == CL_RGB || order == CL_RGBx;
-  switch (type) {
-    case CL_SNORM_INT8:
-    case CL_UNORM_INT8:
-    case CL_SIGNED_INT8:
-    case CL_UNSIGNED_INT8:
-      return rgb ? 0 : channels;
-    case CL_SNORM_INT16:
-    case CL_UNORM_INT16:
-    case CL_SIGNED_INT16:
-    case CL_UNSIGNED_INT16:
-    case CL_HALF_FLOAT:
-      return rgb ? 0 : channels * 2;
-    case CL_SIGNED_INT32:
-    case CL_UNSIGNED_INT32:
-    case CL_FLOAT:
-      return rgb ? 0 : channels * 4;
-    // "CL_UNORM_SHORT_565 ... channel order must be CL_RGB or CL_RGBx", and so the next two.
-    case CL_UNORM_SHORT_565:
-    case CL_UNORM_SHORT_555:
-      return rgb ? 2 : 0;
-    case CL_UNORM_INT_101010:
-      return rgb ? 4 : 0;
-    case CL_UNORM_INT_101010_2:
-      return order == CL_RGBA ? 4 : 0;
-    case CL_UNORM_INT24:
-      return order == CL_DEPTH_STENCIL ? 4 : 0;
-    default:
-      return 0;
-  }
+  const bool is_rgb = order == CL_RGB || order == CL_RGBx;
+  const bool is_packed =
+      type == CL_UNORM_SHORT_565 || type == CL_UNORM_SHORT_555 || type == CL_UNORM_INT_101010;
+  return is_rgb == is_packed ? static_cast<uint32_t>(wire::ElementBytes({order, type})) : 0;
 }
 
 absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(why); }

@@ -67,6 +67,17 @@ TEST(ResourceShapeTest, PitchesOfTheCaller) {
   EXPECT_FALSE(Completed(padded).ok());
 }
 
+// OpenCL 3.0 section 5.3.1.1: the padding of CL_Rx and CL_RGx is a channel of its own.
+TEST(ResourceShapeTest, PaddedOrdersHaveTheirPadding) {
+  const auto two = Completed(Image(CL_Rx, CL_UNORM_INT8, 4, 4));
+  ASSERT_TRUE(two.ok()) << two.status();
+  EXPECT_EQ(two->size_bytes, 4u * 4 * 2);
+  const auto three = Completed(Image(CL_RGx, CL_UNORM_INT8, 4, 4));
+  ASSERT_TRUE(three.ok()) << three.status();
+  EXPECT_EQ(three->size_bytes, 4u * 4 * 3);
+  EXPECT_FALSE(Completed(Image(CL_RGBx, CL_UNORM_INT8, 4, 4)).ok());
+}
+
 // What does not fit together, or would overflow, is refused.
 TEST(ResourceShapeTest, Refusals) {
   constexpr uint64_t kHuge = ~uint64_t{0};
