@@ -15,6 +15,32 @@ absl::StatusOr<GlFunctions> LoadGlFunctions(const GlLookup& lookup) {
   return gl;
 }
 
+std::optional<GlComputeFunctions> LoadGlComputeFunctions(const GlLookup& lookup) {
+  GlComputeFunctions gl;
+#define SLUICE_GL_LOAD_COMPUTE(type, name)              \
+  gl.name = reinterpret_cast<type>(lookup("gl" #name)); \
+  if (gl.name == nullptr) return std::nullopt;
+  SLUICE_GL_COMPUTE(SLUICE_GL_LOAD_COMPUTE)
+#undef SLUICE_GL_LOAD_COMPUTE
+  return gl;
+}
+
+GLuint GlComputeFunctions::MakeProgram(const std::string& source) const {
+  const char* const text = source.c_str();
+  const GLuint shader = CreateShader(GL_COMPUTE_SHADER);
+  ShaderSource(shader, 1, &text, nullptr);
+  CompileShader(shader);
+  const GLuint program = CreateProgram();
+  AttachShader(program, shader);
+  LinkProgram(program);
+  DeleteShader(shader);
+  GLint linked = GL_FALSE;
+  GetProgramiv(program, GL_LINK_STATUS, &linked);
+  if (linked == GL_TRUE) return program;
+  DeleteProgram(program);
+  return 0;
+}
+
 bool HasWord(const char* list, std::string_view word) {
   std::string_view left = list == nullptr ? std::string_view() : std::string_view(list);
   while (!left.empty()) {

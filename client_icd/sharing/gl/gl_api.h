@@ -14,6 +14,8 @@
 #include <GL/glcorearb.h>
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -94,11 +96,42 @@ using GlGetUnsignedByteiv = void(APIENTRYP)(GLenum name, GLuint index, GLubyte* 
   X(GlGetUnsignedBytev, GetUnsignedBytevEXT)                 \
   X(GlGetUnsignedByteiv, GetUnsignedBytei_vEXT)
 
+// Those of compute shaders: OpenGL 4.3 and OpenGL ES 3.1.
+#define SLUICE_GL_COMPUTE(X)                       \
+  X(PFNGLCREATESHADERPROC, CreateShader)           \
+  X(PFNGLSHADERSOURCEPROC, ShaderSource)           \
+  X(PFNGLCOMPILESHADERPROC, CompileShader)         \
+  X(PFNGLDELETESHADERPROC, DeleteShader)           \
+  X(PFNGLCREATEPROGRAMPROC, CreateProgram)         \
+  X(PFNGLDELETEPROGRAMPROC, DeleteProgram)         \
+  X(PFNGLATTACHSHADERPROC, AttachShader)           \
+  X(PFNGLLINKPROGRAMPROC, LinkProgram)             \
+  X(PFNGLGETPROGRAMIVPROC, GetProgramiv)           \
+  X(PFNGLUSEPROGRAMPROC, UseProgram)               \
+  X(PFNGLUNIFORM1IPROC, Uniform1i)                 \
+  X(PFNGLUNIFORM2IPROC, Uniform2i)                 \
+  X(PFNGLUNIFORM4IPROC, Uniform4i)                 \
+  X(PFNGLBINDIMAGETEXTUREPROC, BindImageTexture)   \
+  X(PFNGLBINDBUFFERRANGEPROC, BindBufferRange)     \
+  X(PFNGLDISPATCHCOMPUTEPROC, DispatchCompute)     \
+  X(PFNGLMEMORYBARRIERPROC, MemoryBarrier)         \
+  X(PFNGLGENSAMPLERSPROC, GenSamplers)             \
+  X(PFNGLDELETESAMPLERSPROC, DeleteSamplers)       \
+  X(PFNGLSAMPLERPARAMETERIPROC, SamplerParameteri) \
+  X(PFNGLBINDSAMPLERPROC, BindSampler)
+
 struct GlFunctions {
 #define SLUICE_GL_MEMBER(type, name) type name = nullptr;
   SLUICE_GL_REQUIRED(SLUICE_GL_MEMBER)
   SLUICE_GL_OPTIONAL(SLUICE_GL_MEMBER)
+};
+
+struct GlComputeFunctions {
+  SLUICE_GL_COMPUTE(SLUICE_GL_MEMBER)
 #undef SLUICE_GL_MEMBER
+
+  // A program of this compute shader; 0 if the GL does not take it.
+  GLuint MakeProgram(const std::string& source) const;
 };
 
 using GlLookup = std::function<void*(const char* name)>;
@@ -106,6 +139,8 @@ using GlLookup = std::function<void*(const char* name)>;
 // The functions as `lookup` finds them by name. NotFoundError names the first of the required ones
 // that is nowhere.
 absl::StatusOr<GlFunctions> LoadGlFunctions(const GlLookup& lookup);
+// Nothing if one of them is nowhere.
+std::optional<GlComputeFunctions> LoadGlComputeFunctions(const GlLookup& lookup);
 
 // True if `word` is one of `list`, which has blanks between and may be null.
 bool HasWord(const char* list, std::string_view word);

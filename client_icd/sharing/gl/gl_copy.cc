@@ -48,31 +48,10 @@ std::string SourceOf(const Element& element, bool pack) {
 
 std::unique_ptr<GlCopier> GlCopier::Make(GlContexts& contexts) {
   if (contexts.caps().version.es || contexts.caps().version.number < 43) return nullptr;
-  std::unique_ptr<GlCopier> copier(new GlCopier);
-  Functions& f = copier->functions_;
-  bool complete = true;
-  const auto find = [&](auto* function, const char* name) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(
-        contexts.binding().Lookup(name));
-    complete = complete && *function != nullptr;
-  };
-  find(&f.CreateShader, "glCreateShader");
-  find(&f.ShaderSource, "glShaderSource");
-  find(&f.CompileShader, "glCompileShader");
-  find(&f.DeleteShader, "glDeleteShader");
-  find(&f.CreateProgram, "glCreateProgram");
-  find(&f.DeleteProgram, "glDeleteProgram");
-  find(&f.AttachShader, "glAttachShader");
-  find(&f.LinkProgram, "glLinkProgram");
-  find(&f.GetProgramiv, "glGetProgramiv");
-  find(&f.UseProgram, "glUseProgram");
-  find(&f.Uniform1i, "glUniform1i");
-  find(&f.Uniform2i, "glUniform2i");
-  find(&f.BindImageTexture, "glBindImageTexture");
-  find(&f.BindBufferRange, "glBindBufferRange");
-  find(&f.DispatchCompute, "glDispatchCompute");
-  find(&f.MemoryBarrier, "glMemoryBarrier");
-  if (!complete) return nullptr;
+  const auto functions = LoadGlComputeFunctions(
+      [&contexts](const char* name) { return contexts.binding().Lookup(name); });
+  if (!functions.has_value()) return nullptr;
+  std::unique_ptr<GlCopier> copier(new GlCopier(*functions));
   GLint units = 0;
   contexts.gl().GetIntegerv(GL_MAX_IMAGE_UNITS, &units);
   contexts.gl().GetIntegerv(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &copier->max_block_bytes_);
@@ -148,22 +127,7 @@ GLuint GlCopier::Program(GLenum format, bool pack) {
   const Element& element =
       *std::find_if(std::begin(kElements), std::end(kElements),
                     [format](const Element& one) { return one.format == format; });
-  const std::string source = SourceOf(element, pack);
-  const char* const text = source.c_str();
-  const GLuint shader = functions_.CreateShader(GL_COMPUTE_SHADER);
-  functions_.ShaderSource(shader, 1, &text, nullptr);
-  functions_.CompileShader(shader);
-  const GLuint program = functions_.CreateProgram();
-  functions_.AttachShader(program, shader);
-  functions_.LinkProgram(program);
-  functions_.DeleteShader(shader);
-  GLint linked = GL_FALSE;
-  functions_.GetProgramiv(program, GL_LINK_STATUS, &linked);
-  if (linked == GL_TRUE) {
-    entry->second = program;
-  } else {
-    functions_.DeleteProgram(program);
-  }
+  entry->second = functions_.MakeProgram(SourceOf(element, pack));
   return entry->second;
 }
 

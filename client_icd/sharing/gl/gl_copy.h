@@ -63,29 +63,11 @@ class GlCopier {
   void DeletePrograms();
 
  private:
-  struct Functions {
-    PFNGLCREATESHADERPROC CreateShader = nullptr;
-    PFNGLSHADERSOURCEPROC ShaderSource = nullptr;
-    PFNGLCOMPILESHADERPROC CompileShader = nullptr;
-    PFNGLDELETESHADERPROC DeleteShader = nullptr;
-    PFNGLCREATEPROGRAMPROC CreateProgram = nullptr;
-    PFNGLDELETEPROGRAMPROC DeleteProgram = nullptr;
-    PFNGLATTACHSHADERPROC AttachShader = nullptr;
-    PFNGLLINKPROGRAMPROC LinkProgram = nullptr;
-    PFNGLGETPROGRAMIVPROC GetProgramiv = nullptr;
-    PFNGLUSEPROGRAMPROC UseProgram = nullptr;
-    PFNGLUNIFORM1IPROC Uniform1i = nullptr;
-    PFNGLUNIFORM2IPROC Uniform2i = nullptr;
-    PFNGLBINDIMAGETEXTUREPROC BindImageTexture = nullptr;
-    PFNGLBINDBUFFERRANGEPROC BindBufferRange = nullptr;
-    PFNGLDISPATCHCOMPUTEPROC DispatchCompute = nullptr;
-    PFNGLMEMORYBARRIERPROC MemoryBarrier = nullptr;
-  };
-  GlCopier() = default;
+  explicit GlCopier(const GlComputeFunctions& functions) : functions_(functions) {}
   // Made with the first use; 0 if the GL does not take it.
   GLuint Program(GLenum format, bool pack);
 
-  Functions functions_;
+  const GlComputeFunctions functions_;
   GLint max_block_bytes_ = 0;
   size_t units_ = 0;                      // Of each context.
   std::vector<std::vector<bool>> taken_;  // By context.

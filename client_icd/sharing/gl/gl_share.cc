@@ -141,6 +141,7 @@ void GlContexts::Prepare() {
 }
 
 bool GlContexts::Use(size_t context) {
+  thread_.Assert();
   if (contexts_.empty()) return false;
   if (context == current_) return true;
   if (!contexts_[context]->MakeCurrent()) return false;
@@ -162,11 +163,13 @@ bool GlContexts::AddContext() {
 }
 
 bool GlContexts::UseAnother() {
+  thread_.Assert();
   if (contexts_.size() == 1) return AddContext();
   return Use(current_ == 0 ? 1 : 0);
 }
 
 std::optional<GlContexts::Unit> GlContexts::TakeUnit(GLenum target) {
+  thread_.Assert();
   std::vector<bool>& taken = taken_[target];
   const size_t units = static_cast<size_t>(caps_.texture_units);
   size_t index = std::find(taken.begin(), taken.end(), false) - taken.begin();
@@ -185,17 +188,20 @@ std::optional<GlContexts::Unit> GlContexts::TakeUnit(GLenum target) {
 }
 
 bool GlContexts::UseUnit(const Unit& unit) {
+  thread_.Assert();
   if (!Use(unit.context)) return false;
   gl_.ActiveTexture(GL_TEXTURE0 + unit.unit);
   return true;
 }
 
 void GlContexts::ReturnUnit(const Unit& unit) {
+  thread_.Assert();
   if (UseUnit(unit)) gl_.BindTexture(unit.target, 0);
   taken_[unit.target][unit.context * static_cast<size_t>(caps_.texture_units) + unit.unit] = false;
 }
 
 GLuint GlContexts::StagingBuffer(size_t bytes) {
+  thread_.Assert();
   if (staging_buffer_ == 0) gl_.GenBuffers(1, &staging_buffer_);
   if (bytes <= staging_bytes_) return staging_buffer_;
   gl_.BindBuffer(GL_COPY_WRITE_BUFFER, staging_buffer_);
@@ -206,6 +212,7 @@ GLuint GlContexts::StagingBuffer(size_t bytes) {
 }
 
 GlCopier* GlContexts::copier() {
+  thread_.Assert();
   if (!copier_) copier_ = GlCopier::Make(*this);
   return copier_->get();
 }
@@ -215,6 +222,7 @@ void GlContexts::DropShadows() {
 }
 
 cl_int GlContexts::Finish(absl::Time deadline) {
+  thread_.Assert();
   if (closed()) return CL_INVALID_GL_OBJECT;
   GLsync sync = gl_.FenceSync(GL_SYNC_GPU_COMMANDS_COMPLETE, 0);
   if (sync == nullptr) return CL_OUT_OF_RESOURCES;
@@ -224,6 +232,7 @@ cl_int GlContexts::Finish(absl::Time deadline) {
 }
 
 cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
+  thread_.Assert();
   if (closed()) return CL_INVALID_GL_OBJECT;
   const int64_t left = std::max<int64_t>(absl::ToInt64Nanoseconds(deadline - absl::Now()), 0);
   const GLenum result =
@@ -239,6 +248,7 @@ cl_int GlContexts::Wait(GLsync sync, absl::Time deadline) {
 }
 
 std::optional<cl_int> GlContexts::Look(GLsync sync) {
+  thread_.Assert();
   if (closed()) return CL_INVALID_GL_OBJECT;
   // Not glClientWaitSync: where GL is promised no wrong call, a fence that is deleted at this
   // moment is one, and a driver may not look then.
@@ -259,6 +269,7 @@ cl_int GlContexts::CheckReset() {
 }
 
 cl_int GlContexts::TakeError(cl_int otherwise) {
+  thread_.Assert();
   cl_int status = CL_SUCCESS;
   // A lost context may report errors without end.
   for (int i = 0; i < 16; ++i) {
@@ -272,6 +283,7 @@ cl_int GlContexts::TakeError(cl_int otherwise) {
 }
 
 std::vector<GlUuid> GlContexts::DeviceUuids() {
+  thread_.Assert();
   std::vector<GlUuid> uuids;
   if (!caps_.memory_object) return uuids;
   GLint count = 0;

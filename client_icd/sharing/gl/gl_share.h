@@ -31,6 +31,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "broker/os/thread_checker.h"
 #include "client_icd/sharing/core/native_thread.h"
 #include "client_icd/sharing/gl/gl_api.h"
 #include "client_icd/sharing/gl/gl_binding.h"
@@ -122,7 +123,10 @@ class GlContexts {
   bool closed() const { return closed_.load() || binding_->DisplayIsGone(); }
 
   // The shadows that are not dropped yet (gl_shadow.h).
-  absl::flat_hash_map<GlShadow*, std::shared_ptr<GlShadow>>& shadows() { return shadows_; }
+  absl::flat_hash_map<GlShadow*, std::shared_ptr<GlShadow>>& shadows() {
+    thread_.Assert();
+    return shadows_;
+  }
   void DropShadows();
 
   // Waits for what the current context was given. CL_OUT_OF_RESOURCES when late or reset.
@@ -146,6 +150,7 @@ class GlContexts {
   void Prepare();
   cl_int CheckReset();
 
+  os::ThreadChecker thread_;
   const std::unique_ptr<GlBinding> binding_;
   std::vector<std::unique_ptr<GlNativeContext>> contexts_;
   size_t current_ = 0;

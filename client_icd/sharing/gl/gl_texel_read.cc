@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
@@ -76,58 +75,15 @@ std::unique_ptr<GlTexelRead> GlTexelRead::Make(GlContexts& contexts, const GlDes
   GLint max_block_bytes = 0;
   contexts.gl().GetIntegerv(GL_MAX_SHADER_STORAGE_BLOCK_SIZE, &max_block_bytes);
   if (about.bytes > static_cast<size_t>(std::max(max_block_bytes, 0))) return nullptr;
-  std::unique_ptr<GlTexelRead> read(new GlTexelRead);
-  if (!read->Load(contexts)) return nullptr;
-  const bool built = read->Build(about);
-  if (contexts.TakeError(CL_INVALID_OPERATION) == CL_SUCCESS && built) return read;
+  const auto functions = LoadGlComputeFunctions(
+      [&contexts](const char* name) { return contexts.binding().Lookup(name); });
+  if (!functions.has_value()) return nullptr;
+  std::unique_ptr<GlTexelRead> read(new GlTexelRead(*functions));
+  functions->GenSamplers(1, &read->sampler_);
+  read->program_ = functions->MakeProgram(SourceOf(about));
+  if (contexts.TakeError(CL_INVALID_OPERATION) == CL_SUCCESS && read->program_ != 0) return read;
   read->Drop();
   return nullptr;
-}
-
-bool GlTexelRead::Load(GlContexts& contexts) {
-  Functions& f = functions_;
-  bool complete = true;
-  const auto find = [&](auto* function, const char* name) {
-    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(
-        contexts.binding().Lookup(name));
-    complete = complete && *function != nullptr;
-  };
-  find(&f.CreateShader, "glCreateShader");
-  find(&f.ShaderSource, "glShaderSource");
-  find(&f.CompileShader, "glCompileShader");
-  find(&f.DeleteShader, "glDeleteShader");
-  find(&f.CreateProgram, "glCreateProgram");
-  find(&f.DeleteProgram, "glDeleteProgram");
-  find(&f.AttachShader, "glAttachShader");
-  find(&f.LinkProgram, "glLinkProgram");
-  find(&f.GetProgramiv, "glGetProgramiv");
-  find(&f.UseProgram, "glUseProgram");
-  find(&f.Uniform1i, "glUniform1i");
-  find(&f.Uniform4i, "glUniform4i");
-  find(&f.BindBufferRange, "glBindBufferRange");
-  find(&f.DispatchCompute, "glDispatchCompute");
-  find(&f.MemoryBarrier, "glMemoryBarrier");
-  find(&f.GenSamplers, "glGenSamplers");
-  find(&f.DeleteSamplers, "glDeleteSamplers");
-  find(&f.SamplerParameteri, "glSamplerParameteri");
-  find(&f.BindSampler, "glBindSampler");
-  return complete;
-}
-
-bool GlTexelRead::Build(const GlDescription& about) {
-  functions_.GenSamplers(1, &sampler_);
-  const std::string source = SourceOf(about);
-  const char* const text = source.c_str();
-  const GLuint shader = functions_.CreateShader(GL_COMPUTE_SHADER);
-  functions_.ShaderSource(shader, 1, &text, nullptr);
-  functions_.CompileShader(shader);
-  program_ = functions_.CreateProgram();
-  functions_.AttachShader(program_, shader);
-  functions_.LinkProgram(program_);
-  functions_.DeleteShader(shader);
-  GLint linked = GL_FALSE;
-  functions_.GetProgramiv(program_, GL_LINK_STATUS, &linked);
-  return linked == GL_TRUE;
 }
 
 cl_int GlTexelRead::Run(GlContexts& contexts, const GlDescription& about, GLuint unit, GLint base,

@@ -27,32 +27,9 @@ class GlTexelRead {
   void Drop();
 
  private:
-  struct Functions {
-    PFNGLCREATESHADERPROC CreateShader = nullptr;
-    PFNGLSHADERSOURCEPROC ShaderSource = nullptr;
-    PFNGLCOMPILESHADERPROC CompileShader = nullptr;
-    PFNGLDELETESHADERPROC DeleteShader = nullptr;
-    PFNGLCREATEPROGRAMPROC CreateProgram = nullptr;
-    PFNGLDELETEPROGRAMPROC DeleteProgram = nullptr;
-    PFNGLATTACHSHADERPROC AttachShader = nullptr;
-    PFNGLLINKPROGRAMPROC LinkProgram = nullptr;
-    PFNGLGETPROGRAMIVPROC GetProgramiv = nullptr;
-    PFNGLUSEPROGRAMPROC UseProgram = nullptr;
-    PFNGLUNIFORM1IPROC Uniform1i = nullptr;
-    PFNGLUNIFORM4IPROC Uniform4i = nullptr;
-    PFNGLBINDBUFFERRANGEPROC BindBufferRange = nullptr;
-    PFNGLDISPATCHCOMPUTEPROC DispatchCompute = nullptr;
-    PFNGLMEMORYBARRIERPROC MemoryBarrier = nullptr;
-    PFNGLGENSAMPLERSPROC GenSamplers = nullptr;
-    PFNGLDELETESAMPLERSPROC DeleteSamplers = nullptr;
-    PFNGLSAMPLERPARAMETERIPROC SamplerParameteri = nullptr;
-    PFNGLBINDSAMPLERPROC BindSampler = nullptr;
-  };
-  GlTexelRead() = default;
-  bool Load(GlContexts& contexts);
-  bool Build(const GlDescription& about);
+  explicit GlTexelRead(const GlComputeFunctions& functions) : functions_(functions) {}
 
-  Functions functions_;
+  const GlComputeFunctions functions_;
   GLuint program_ = 0;
   GLuint sampler_ = 0;
 };
