@@ -167,7 +167,7 @@ cl_int Event::GetInfo(cl_event_info param_name, const InfoSink& sink) {
       return sink.Value<cl_uint>(app_count());
     case CL_EVENT_COMMAND_EXECUTION_STATUS:
       if (!ended()) session().stream().Poll();
-      if (ended()) sharing::PendingReleases::Await();
+      if (ended()) PendingReleases::Await();
       return sink.Value<cl_int>(status());
     default:
       return CL_INVALID_VALUE;
@@ -216,6 +216,15 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
 
 }  // namespace
 
+namespace {
+
+// Distinct events in one list, which a command has room for whatever the daemon's limits are.
+constexpr size_t kMostWaits = 1 << 18;
+// A short list may name an event twice; that costs less than to look for it.
+constexpr size_t kShortList = 64;
+
+}  // namespace
+
 cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context, WaitIds* ids,
                     LinkedEvents linked) {
   if ((count == 0) != (list == nullptr)) return CL_INVALID_EVENT_WAIT_LIST;
@@ -226,7 +235,10 @@ cl_int ReadWaitList(cl_uint count, const cl_event* list, const Context& context,
     if (event->is_linked() && linked == LinkedEvents::kRefuse) return CL_INVALID_EVENT;
     if (event->status() != CL_COMPLETE) ids->push_back(event->id());
   }
-  return CL_SUCCESS;
+  if (ids->size() <= kShortList) return CL_SUCCESS;
+  std::sort(ids->begin(), ids->end());
+  ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
+  return ids->size() <= kMostWaits ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 }
 
 cl_int MakeUserEvent(Context* context, Ref<Event>* out) {

@@ -166,7 +166,7 @@ class Event : public ClObject<Event, cl_event, ObjectKind::kEvent> {
 
 // Event wait list, OpenCL 3.0 section 5.8: CL_INVALID_EVENT_WAIT_LIST for null against count or an
 // invalid event, CL_INVALID_CONTEXT for one of another context. Events that have ended well are
-// left out.
+// left out. CL_OUT_OF_HOST_MEMORY for more of them than a command has room for.
 // CL_INVALID_EVENT for one that is linked to a fence of GL or EGL, unless the command is an acquire
 // (OpenCL 2.2 Extension Specification, sections 9.5.4 and 9.17.4).
 using WaitIds = absl::InlinedVector<uint64_t, 4>;

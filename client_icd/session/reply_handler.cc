@@ -143,10 +143,14 @@ void CommandStream::HandleAnswer(const pb::Answer& answer) {
   {
     absl::MutexLock lock(&pending_mu_);
     const auto it = pending_calls_.find(answer.sequence());
-    if (it == pending_calls_.end()) return;
-    call = it->second;
-    pending_calls_.erase(it);
+    if (it != pending_calls_.end()) {
+      call = it->second;
+      pending_calls_.erase(it);
+    }
   }
+  // The worker has dropped a command whose events would never end: it is larger than it takes.
+  if (call == nullptr)
+    return session_->Lose("a command is larger than the daemon's program_bytes allow");
   if (call->answer != nullptr) call->answer->CopyFrom(answer);
   FinishCall(call, answer.status());
 }
@@ -188,8 +192,8 @@ void CommandStream::HandleCompletion(const pb::Completion& completion, std::stri
 
 void CommandStream::HandleLateError(const pb::LateError& error) {
   if (ClientLogs(ClientLogLevel::kInfo)) {
-    ClientLog(ClientLogLevel::kInfo,
-              absl::StrCat(error.call(), " was refused late with ", error.status()));
+    ClientLog(ClientLogLevel::kInfo, absl::StrCat(error.call(), " has failed with ", error.status(),
+                                                  " after its call had returned"));
   }
   const Tracked event = FindPending(error.event_id());
   if (event && event->answered()) return;  // Not late: the call has not returned.

@@ -114,7 +114,8 @@ uint64_t CommandLoop::MaxFrameBytes(const Limits& limits) {
 }
 
 void CommandLoop::AnswerTooLarge(uint64_t sequence) {
-  // A client that sends that much asks for a program, and waits. Sections 5.8.1, 5.8.6:
+  // A client that sends that much asks for a program, and waits; one that does not wait takes the
+  // answer for the session's end, since its command is lost. Sections 5.8.1, 5.8.6:
   // CL_OUT_OF_HOST_MEMORY if there is a failure to allocate resources required by the OpenCL
   // implementation on the host.
   pb::Reply reply;

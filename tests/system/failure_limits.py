@@ -101,6 +101,13 @@ def program_bytes():
                  application.value("over"))
 
 
+def waits():
+    """One pending event, named so often that the command would be larger than the daemon takes."""
+    application, _ = run("program_bytes = 1024", "waits", str(8 << 20), seconds=60)
+    codes = [application.value(key) for key in ("enqueue", "wait", "status", "finish")]
+    report.check(codes == [0, 0, 0, 0], "a wait list may name an event eight million times", codes)
+
+
 def sessions():
     """max_sessions, max_sessions_per_user and max_network_sessions: the second context is refused."""
     keys = ["max_sessions", "max_sessions_per_user"] + ["max_network_sessions"] * (KIND == "network")
@@ -161,6 +168,7 @@ memory()
 objects()
 events()
 program_bytes()
+waits()
 sessions()
 connections()
 report.exit()

@@ -269,6 +269,28 @@ static void try_program(size_t bytes) {
   }
 }
 
+// A wait list that names one pending event so often that its command would exceed every limit.
+static void try_waits(size_t count) {
+  cl_command_queue queue = make_queue(0);
+  cl_int code = CL_SUCCESS;
+  cl_event gate = clCreateUserEvent(context, &code);
+  ocl_check(code, "clCreateUserEvent");
+  cl_event* list = malloc(count * sizeof(cl_event));
+  for (size_t i = 0; i < count; ++i) list[i] = gate;
+  cl_event after = NULL;
+  code = clEnqueueMarkerWithWaitList(queue, (cl_uint)count, list, &after);
+  printf("enqueue %d\n", code);
+  free(list);
+  ocl_check(clSetUserEventStatus(gate, CL_COMPLETE), "clSetUserEventStatus");
+  if (code == CL_SUCCESS) {
+    printf("wait %d\n", clWaitForEvents(1, &after));
+    cl_int status = CL_QUEUED;
+    clGetEventInfo(after, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL);
+    printf("status %d\n", status);
+  }
+  printf("finish %d\n", clFinish(queue));
+}
+
 int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   if (argc < 2) return 2;
@@ -285,6 +307,7 @@ int main(int argc, char** argv) {
   if (strcmp(which, "objects") == 0) try_objects((int)most);
   if (strcmp(which, "events") == 0) try_events((int)most);
   if (strcmp(which, "program") == 0) try_program((size_t)most);
+  if (strcmp(which, "waits") == 0) try_waits((size_t)most);
   if (strcmp(which, "context") == 0) {
     printf("READY\n");
     getchar();
