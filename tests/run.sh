@@ -292,7 +292,7 @@ run_failure() {
   step failure-chaos 300 /usr/bin/python3 -B "$root/tests/system/chaos.py" --clients 12 --seconds 30
   step failure-rights 200 /usr/bin/python3 -B "$root/tests/system/failure_rights.py"
   for kind in "${kinds[@]}"; do
-    for name in no_daemon no_resources doctor kill isolation sandbox leak crowd limits; do
+    for name in no_daemon no_resources doctor kill kernels isolation sandbox leak crowd limits; do
       step "failure-$name-$kind" 600 /usr/bin/python3 -B "$root/tests/system/failure_$name.py" "$kind"
     done
   done
