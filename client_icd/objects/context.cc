@@ -405,7 +405,7 @@ cl_int CL_API_CALL clReleaseContext(cl_context handle) noexcept {
   if (context == nullptr) return CL_INVALID_CONTEXT;
   const bool has_interop = context->has_interop();
   if (!context->ReleaseByApp()) return CL_INVALID_CONTEXT;
-  if (has_interop) sharing::PendingReleases::Await();
+  if (has_interop) PendingReleases::Await();
   return CL_SUCCESS;
 }
 

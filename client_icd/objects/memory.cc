@@ -422,7 +422,7 @@ cl_int CL_API_CALL clReleaseMemObject(cl_mem handle) noexcept {
   if (memory == nullptr) return CL_INVALID_MEM_OBJECT;
   const bool is_shared = memory->native() != nullptr;
   if (!memory->ReleaseByApp()) return CL_INVALID_MEM_OBJECT;
-  if (is_shared) sharing::PendingReleases::Await();
+  if (is_shared) PendingReleases::Await();
   return CL_SUCCESS;
 }
 

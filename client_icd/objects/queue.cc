@@ -284,7 +284,7 @@ cl_int CL_API_CALL clReleaseCommandQueue(cl_command_queue handle) noexcept {
   if (has_interop) queue->context().CollectEnded();
   if (is_last) queue->CoverBeforeRelease();
   const cl_int status = ReleaseHandle<Queue>(handle, CL_INVALID_COMMAND_QUEUE);
-  if (has_interop) sharing::PendingReleases::Await();
+  if (has_interop) PendingReleases::Await();
   return status;
 }
 

@@ -26,7 +26,7 @@ class Callbacks {
   cl_int Ready() { return thread_.Ready() ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY; }
   void Add(Callback callback) {
     thread_.Add([mask = mask_, callback = std::move(callback)] {
-      sharing::PendingReleases::Await();
+      PendingReleases::Await();
       const os::ScopedSignalMask of_the_application(mask);
       callback();
     });

@@ -135,7 +135,7 @@ cl_int CommandStream::WaitFor(PendingCommand* command) {
     WaitUntil(command->ended_flag(), command->id());
     NoteWait(&waited_commands_, began_ns, "a command");
   }
-  sharing::PendingReleases::Await();
+  PendingReleases::Await();
   return command->status();
 }
 

@@ -6,7 +6,7 @@
 #include "broker/os/threads.h"
 #include "client_icd/session/command_stream.h"
 
-namespace sluice::client::sharing {
+namespace sluice::client {
 
 // Leaked: threads may still run while the process ends.
 struct PendingReleases::State {
@@ -43,4 +43,4 @@ void PendingReleases::AwaitAll(absl::Duration patience) {
   under_way_.store(0, std::memory_order_relaxed);
 }
 
-}  // namespace sluice::client::sharing
+}  // namespace sluice::client

@@ -12,7 +12,7 @@
 
 #include "absl/time/time.h"
 
-namespace sluice::client::sharing {
+namespace sluice::client {
 
 class PendingReleases {
  public:
@@ -36,4 +36,4 @@ class PendingReleases {
   static std::atomic<int> under_way_;
 };
 
-}  // namespace sluice::client::sharing
+}  // namespace sluice::client

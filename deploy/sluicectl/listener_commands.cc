@@ -77,31 +77,32 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
       ->type_name("MODE");
   add->add_option("--group", flags->group, "The group that may open the socket")->type_name("NAME");
   add->add_option("--user", flags->users,
-                  "A user who may come by it, by name or number; may be given several times. "
+                  "A user who may use it, by name or number; may be given several times. "
                   "Default: whoever can open the socket")
       ->type_name("NAME");
-  add->add_option("--share", flags->share, "Of the turns at a device, beside other tenants' 100")
+  add->add_option("--share", flags->share, "The tenant's share of a device's time; others have 100")
       ->check(CLI::Range(1U, broker::kMostShare))
       ->capture_default_str()
       ->type_name("WEIGHT");
   add->add_option("--max-sessions", flags->max_sessions,
-                  "At once; default: the daemon's max_sessions_per_user")
+                  "Sessions at once; default: the daemon's max_sessions_per_user")
       ->type_name("COUNT");
   add->add_option("--max-connections", flags->max_connections,
-                  "At once; default: the daemon's max_connections_per_user")
+                  "Connections at once; default: the daemon's max_connections_per_user")
       ->type_name("COUNT");
   add->add_option("--memory", flags->memory,
-                  "Of each session, such as 4GiB; default: as the daemon's other sessions")
+                  "Memory of each session, such as 4GiB; default: as the daemon's other sessions")
       ->type_name("BYTES");
   add->add_option("--device-memory", flags->device_memory,
-                  "Of all sessions together, such as 16GiB; default: the daemon's "
+                  "Device memory of all sessions together, such as 16GiB; default: the daemon's "
                   "device_memory_per_account")
       ->type_name("BYTES");
   add->add_option("--max-resources", flags->max_resources,
                   "Shared resources at once; default: the daemon's max_resources_per_user")
       ->type_name("COUNT");
   add->add_option("--resource-memory", flags->resource_memory,
-                  "Of all of them, such as 4GiB; default: the daemon's max_bytes_per_user")
+                  "Memory of all shared resources together, such as 4GiB; default: the daemon's "
+                  "max_bytes_per_user")
       ->type_name("BYTES");
 }
 

@@ -125,17 +125,18 @@ void DefineTokenCommands(CLI::App* app, CommonFlags* common) {
   sign->add_option("tenant", flags->tenant, "The tenant's name: a to z, 0 to 9 and \"-\"")
       ->required();
   sign->add_option("--key", flags->file, "The private key's file")->required()->type_name("FILE");
-  sign->add_option("--share", flags->share, "Of the turns at a device, beside other tenants' 100")
+  sign->add_option("--share", flags->share,
+                   "The tenant's share of a device's time; others have 100")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str()
       ->type_name("WEIGHT");
   sign->add_option("--max-sessions", flags->max_sessions,
-                   "At once; default: the daemon's max_sessions_per_user")
+                   "Sessions at once; default: the daemon's max_sessions_per_user")
       ->type_name("COUNT");
   sign->add_option("--memory", flags->memory,
-                   "Of each session, such as 4GiB; default: as the daemon's other sessions")
+                   "Memory of each session, such as 4GiB; default: as the daemon's other sessions")
       ->type_name("BYTES");
-  sign->add_option("--seconds", flags->seconds, "How long it opens sessions")
+  sign->add_option("--seconds", flags->seconds, "How long the token opens sessions")
       ->check(CLI::Range(int64_t{1}, int64_t{315'360'000}))
       ->capture_default_str()
       ->type_name("SECONDS");

@@ -8,7 +8,7 @@ A sentence is prose between two full stops. Headings, tables and code are no sen
 itself: its sentences count, but never together with the line before it. Code between backticks, and a link, is one word.
 Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns.
 
-The rule on subjects holds for comments as well, in the rooms of COMMENTED: the others follow as they are read over."""
+The rule on subjects holds for comments as well, in the rooms of COMMENTED, which is all of the product."""
 import pathlib
 import re
 import sys
@@ -19,7 +19,7 @@ WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
 # "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
 SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
 CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
-COMMENTED = ("broker/", "client_icd/", "daemon/helpers/", "daemon/worker/", "platform_linux/", "platform_win/")
+COMMENTED = ("broker/", "client_icd/", "daemon/", "deploy/", "platform_linux/", "platform_win/", "proto/")
 WRITTEN_BY_PROGRAMS = "tests/bench/results/"
 
 
