@@ -7,7 +7,7 @@ that was running is counted as failed and the program is started again with the 
 run yet. Exit code 0 if every test passed or was skipped.
 
 usage: run_all.py PROGRAM [--filter=PATTERN] [--codes=FILE] [further arguments for PROGRAM]
-  PROGRAM   may be several words, as "rusticl.py ROOT native -- sluice_conformance"
+  PROGRAM   may be several words, as "driver_root.py ROOT native -- sluice_conformance"
   --filter  a GoogleTest filter; default all tests
   --codes   record every checked code in FILE, for compare_codes.py
 The platform and the kind are chosen by the environment (see harness.h).
