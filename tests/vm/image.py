@@ -128,13 +128,19 @@ def release_of(root):
     return "unknown"
 
 
-def install_tree(build, root, folder):
-    """`cmake --install`, then what README.md says for root to do."""
+def installed_tree(build, root, folder):
+    """`cmake --install` into a folder, and what it needs into the root."""
     if release_of(pathlib.Path("/")) != release_of(root):
         raise ImageError(f"a build of {release_of(pathlib.Path('/'))} does not run on {release_of(root)}: use --packages")
     tree = empty_folder(folder)
     quietly(["cmake", "--install", build, "--prefix", "/usr"], "cmake --install", env=dict(os.environ, DESTDIR=str(tree)))
     copy_libraries(tree, root)
+    return tree
+
+
+def install_tree(build, root, folder):
+    """`cmake --install`, then what README.md says for root to do."""
+    tree = installed_tree(build, root, folder)
     quietly(["cp", "-a", f"{tree}/.", root], "copying the installed tree")
     in_root(root, ["systemd-sysusers"], "systemd-sysusers")
     in_root(root, ["systemctl", "enable", "sluiced.socket"], "systemctl enable")
@@ -152,6 +158,36 @@ def install_packages(folder, root):
     in_root(root, ["apt-get", "update", "-q"], "apt-get update in the root")
     in_root(root, ["apt-get", "install", "-y", "-q", "--no-install-recommends", *names], "installing the packages")
     shutil.rmtree(inside)
+
+
+def remove_packages(folder, root):
+    """What install_packages has installed; what it needed stays."""
+    names = [quietly(["dpkg-deb", "-f", path, "Package"], "reading a package").strip()
+             for path in sorted(folder.glob("*.deb")) if "-dbgsym_" not in path.name]
+    in_root(root, ["apt-get", "purge", "-y", "-q", *names], "removing the packages")
+    in_root(root, ["groupdel", "sluice-monitor"], "removing their group")
+
+
+def copy_packages(folder, inside):
+    inside.mkdir(parents=True)
+    for path in sorted(folder.glob("*.deb")):
+        if "-dbgsym_" not in path.name:
+            shutil.copy(path, inside)
+
+
+def write_manifest(tree, path):
+    """As cmake writes it, without the folder that it was installed to here."""
+    files = sorted(file for file in tree.rglob("*") if file.is_symlink() or file.is_file())
+    path.write_text("".join(f"/{file.relative_to(tree)}\n" for file in files))
+
+
+def keep_driver(tree, root, place):
+    """The driver of an installed tree, in a place of its own with an .icd file, as in a container's image."""
+    inside = empty_folder(root / place)
+    libraries = next(tree.rglob("libsluice_icd.so")).parent
+    shutil.copy(libraries / "libsluice_icd.so", inside)
+    shutil.copytree(libraries / "sluice", inside / "sluice")
+    (inside / "sluice.icd").write_text(f"/{place}/libsluice_icd.so\n")
 
 
 # --- the disk ------------------------------------------------------------------------------------------------

@@ -18,11 +18,15 @@ import time
 
 import image
 
+sys.path.insert(0, str(image.ROOT / "tests/compatibility"))
+import old_versions  # noqa: E402
+
 MEMORY_MIB = 2048
 SHORT = ("activation",)
 # In this order: later ones find what earlier ones left (guest/).
 FULL = ("activation", "identities", "confinement", "reload", "broker_crashes", "worker_crashes", "mounted_folder",
         "restart", "drained_by_a_person", "drain", "control_groups", "wrong_config", "full_var", "crash_loop", "upgrade", "journal")
+FROM_OLD = ("upgrade_from_old",)
 SHORT_SECONDS = 900
 FULL_SECONDS = 3600
 RELEASES = ("bookworm", "trixie")
@@ -47,6 +51,8 @@ def parse():
     parser.add_argument("--checks", metavar="NAME[,NAME]", help=f"only these, without a reboot: {', '.join(FULL)}")
     parser.add_argument("--packages", type=pathlib.Path, metavar="DIR",
                         help="install the .deb files in DIR, instead of the build tree")
+    parser.add_argument("--from", dest="old", choices=sorted(old_versions.VERSIONS), metavar="VERSION",
+                        help="only: begin with this version, and upgrade it by the guide, with a reboot after it")
     parser.add_argument("--build", type=pathlib.Path, help="the build tree, with tests (SLUICE_BUILD_DIR, else build/)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="how long the machine may run")
     parser.add_argument("--worst-score", type=float, default=3.1, help="of systemd-analyze security (3.1)")
@@ -55,8 +61,9 @@ def parse():
     default = os.environ.get("SLUICE_BUILD_DIR") or image.ROOT / "build"
     arguments.build = (arguments.build or pathlib.Path(default)).resolve()
     arguments.reboots = not (arguments.short or arguments.checks)
-    arguments.checks = arguments.checks.split(",") if arguments.checks else SHORT if arguments.short else FULL
-    if unknown := set(arguments.checks) - set(FULL):
+    arguments.checks = arguments.checks.split(",") if arguments.checks else \
+        SHORT if arguments.short else FROM_OLD if arguments.old else FULL
+    if unknown := set(arguments.checks) - set(FULL + FROM_OLD):
         parser.error(f"there are no checks named {', '.join(sorted(unknown))}")
     arguments.limit = arguments.limit or (SHORT_SECONDS if arguments.short else FULL_SECONDS)
     return arguments
@@ -77,11 +84,32 @@ def newer_packages(folder, inside):
             image.quietly(["dpkg-deb", "-Znone", "-b", unpacked, inside], "making a newer package")
 
 
+def prepare_old(arguments, root, work):
+    """The old version is installed; today's lies beside it."""
+    try:
+        old = old_versions.tree_of(arguments.old, build=False)
+    except old_versions.NotThere as why:
+        raise image.ImageError(f"{arguments.old}: {why}") from None
+    if arguments.packages:
+        # What they need is installed with them, and stays: the machine has no network.
+        image.install_packages(arguments.packages, root)
+        image.remove_packages(arguments.packages, root)
+    image.install_tree(old, root, work / "old-tree")
+    image.keep_driver(work / "old-tree", root, "opt/sluice-old-client")
+    if arguments.packages:
+        image.copy_packages(arguments.packages, root / "opt/sluice-now")
+        image.write_manifest(work / "old-tree", root / "opt/sluice-old-manifest")
+    else:
+        image.installed_tree(arguments.build, root, root / "opt/sluice-next-tree")
+
+
 def prepare(arguments, work):
     """The disk, the kernel and its ramdisk."""
     root = work / "root"
     image.debian(arguments.release, root, lambda text: say(f"NOTE {text}"))
-    if arguments.packages:
+    if arguments.old:
+        prepare_old(arguments, root, work)
+    elif arguments.packages:
         image.install_packages(arguments.packages, root)
     else:
         image.install_tree(arguments.build, root, work / "tree")
