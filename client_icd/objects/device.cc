@@ -112,10 +112,18 @@ cl_bool Device::IsAvailable() const {
   return available;
 }
 
+std::vector<const char*> Device::OwnExtensions() const {
+  const bool shares_resources = platform_ != nullptr && platform_->shares_resources();
+  return OwnDeviceExtensions(shares_resources, info_.Text(CL_DEVICE_EXTENSIONS));
+}
+
+bool Device::HasExtension(std::string_view name) const {
+  if (info_.HasWord(CL_DEVICE_EXTENSIONS, name)) return true;
+  const std::vector<const char*> own = OwnExtensions();
+  return std::find(own.begin(), own.end(), name) != own.end();
+}
+
 cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
-  const auto own_extensions = [this] {
-    return OwnDeviceExtensions(platform_->shares_resources(), info_.Text(CL_DEVICE_EXTENSIONS));
-  };
   switch (param_name) {
     case CL_DEVICE_PLATFORM:
       return sink.Value<cl_platform_id>(platform_->handle());
@@ -133,11 +141,11 @@ cl_int Device::GetInfo(cl_device_info param_name, const InfoSink& sink) {
       if (!is_root()) return sink.Array(partition_);
       break;
     case CL_DEVICE_EXTENSIONS:
-      return sink.String(WithExtensions(own_extensions(), info_.Text(param_name)));
+      return sink.String(WithExtensions(OwnExtensions(), info_.Text(param_name)));
     case CL_DEVICE_EXTENSIONS_WITH_VERSION:
       // A device before OpenCL 3.0 has no such query.
       if (const std::string* bytes = info_.Find(param_name))
-        return sink.Array(WithExtensionVersions(own_extensions(), *bytes));
+        return sink.Array(WithExtensionVersions(OwnExtensions(), *bytes));
       break;
     default:
       break;

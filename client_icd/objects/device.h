@@ -85,13 +85,13 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   // cannot.
   bool can_terminate() const { return is_root() && HasExtension("cl_khr_terminate_context"); }
 
-  bool HasExtension(std::string_view name) const {
-    return info_.HasWord(CL_DEVICE_EXTENSIONS, name);
-  }
+  // As clGetDeviceInfo lists them: the driver's and ours.
+  bool HasExtension(std::string_view name) const;
 
   cl_int GetInfo(cl_device_info param_name, const InfoSink& sink);
 
  private:
+  std::vector<const char*> OwnExtensions() const;
   cl_bool IsAvailable() const;
 
   Platform* const platform_;
