@@ -150,6 +150,12 @@ void WithGl::MakeQueue() {
   ASSERT_EQ(status, CL_SUCCESS);
 }
 
+void WithGl::GoOn() {
+  const cl_int finished = clFinish(queue_);
+  if (conformance::Differs("clEnqueueAcquireGLObjects.queue_goes_on")) return MakeQueue();
+  EXPECT_EQ(finished, CL_SUCCESS);
+}
+
 void WithGl::TearDown() {
   if (app_ != nullptr && gl().GetError != nullptr && queue_.get() != nullptr) {
     EXPECT_EQ(clFinish(queue_), CL_SUCCESS);

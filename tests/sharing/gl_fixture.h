@@ -55,6 +55,9 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   cl_context context() const { return context_; }
   cl_command_queue queue() const { return queue_; }
   void MakeQueue();  // A new one.
+  // After a command that failed, whose error has been told: its queue goes on, or if the driver's
+  // queues then fail for good, another one.
+  void GoOn();
 
   Own<cl_context> NewGlContext(GlApp& app);
   std::vector<cl_context_properties> Properties(GlApp& app) const;

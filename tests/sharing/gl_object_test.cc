@@ -375,14 +375,14 @@ TEST_P(GlObjects, OtherTargets) {
   }
 }
 
-// clCreateFromGLTexture3D is clCreateFromGLTexture for volumes.
+// clCreateFromGLTexture3D is clCreateFromGLTexture for volumes. Every device has such images.
 TEST_P(GlObjects, OldVolumeCall) {
-  const Format& format = FormatOf(GL_R32F);
+  const Format& format = FormatOf(GL_RGBA32F);
   const std::vector<uint8_t> before = Pattern(format, 60, 1);
   GLuint texture = 0;
   gl().GenTextures(1, &texture);
   gl().BindTexture(GL_TEXTURE_3D, texture);
-  gl().TexImage3D(GL_TEXTURE_3D, 0, GL_R32F, 5, 4, 3, 0, GL_RED, GL_FLOAT, before.data());
+  gl().TexImage3D(GL_TEXTURE_3D, 0, GL_RGBA32F, 5, 4, 3, 0, GL_RGBA, GL_FLOAT, before.data());
   gl().TexParameteri(GL_TEXTURE_3D, GL_TEXTURE_MAX_LEVEL, 0);
   gl().BindTexture(GL_TEXTURE_3D, 0);
   Own<cl_mem> image =
@@ -471,14 +471,14 @@ TEST_P(GlObjects, Renderbuffers) {
   }
 }
 
-// More textures than a context has units are all held at once.
+// More textures than a context has units are all held at once. Every device has such images.
 TEST_P(GlObjects, ManyTextures) {
   constexpr size_t kCount = 400;
-  const Format& format = FormatOf(GL_R32UI);
+  const Format& format = FormatOf(GL_RGBA32UI);
   std::vector<Own<cl_mem>> images;
   for (size_t i = 0; i < kCount; ++i) {
-    const cl_uint value = static_cast<cl_uint>(i);
-    const GLuint texture = Texture2D(format, 1, 1, &value);
+    const cl_uint value[4] = {static_cast<cl_uint>(i)};
+    const GLuint texture = Texture2D(format, 1, 1, value);
     images.push_back(
         MAKE("clCreateFromGLTexture.many",
              clCreateFromGLTexture(context(), CL_MEM_READ_ONLY, GL_TEXTURE_2D, 0, texture, error)));
@@ -488,7 +488,7 @@ TEST_P(GlObjects, ManyTextures) {
   ASSERT_EQ(clEnqueueAcquireGLObjects(queue(), kCount, handles.data(), 0, nullptr, nullptr),
             CL_SUCCESS);
   for (size_t i = 0; i < kCount; i += 57) {
-    const std::vector<uint8_t> seen = ReadImage(images[i], 1, 1, 1, 4);
+    const std::vector<uint8_t> seen = ReadImage(images[i], 1, 1, 1, format.bytes);
     cl_uint value = 0;
     std::memcpy(&value, seen.data(), 4);
     EXPECT_EQ(value, i);

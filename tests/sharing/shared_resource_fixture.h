@@ -98,6 +98,13 @@ class SharedResources : public conformance::WithQueue {
   cl_int Release(cl_mem memory, cl_event* event = nullptr) {
     return release_(queue(), 1, &memory, 0, nullptr, event);
   }
+  // After a command that failed, whose error has been told: its queue goes on, or if the driver's
+  // queues then fail for good, another one.
+  void GoOn() {
+    const cl_int finished = clFinish(queue());
+    if (conformance::Differs("clSetUserEventStatus.queue_goes_on")) return MakeQueue();
+    EXPECT_EQ(finished, CL_SUCCESS);
+  }
   bool IsIndeterminate(cl_mem memory) {
     cl_bool indeterminate = 7;
     EXPECT_EQ(clGetMemObjectInfo(memory, CL_MEM_SHARED_RESOURCE_INDETERMINATE_SLUICE,

@@ -99,6 +99,10 @@ Own<cl_kernel> WithContext::Kernel(cl_program program, const char* name) const {
 void WithQueue::SetUp() {
   WithContext::SetUp();
   if (HasFatalFailure()) return;
+  MakeQueue();
+}
+
+void WithQueue::MakeQueue() {
   queue_ = Queue(CL_QUEUE_PROFILING_ENABLE);
   ASSERT_NE(queue_.get(), nullptr);
 }

@@ -66,6 +66,7 @@ class WithQueue : public WithContext {
   void SetUp() override;
   // In order, profiling on.
   cl_command_queue queue() const { return queue_; }
+  void MakeQueue();  // A new one.
   void Finish() const { EXPECT_EQ(clFinish(queue_), CL_SUCCESS); }
 
   template <typename T>
