@@ -15,6 +15,7 @@
 #include <iterator>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/shared_memory.h"
 #include "tests/unit/broker/broker_process.h"
@@ -211,13 +212,15 @@ TEST_F(LifecycleTest, ProbeFailureIsTold) {
   const struct {
     const char* mode;
     const char* reason;
-  } cases[] = {{"probe-fail", "exit code 3: no driver?in /opt"},
-               {"probe-empty", "no OpenCL platform"},
-               {"probe-hang", "did not end in 200 ms"}};
+    const char* timeout_ms;
+  } cases[] = {{"probe-fail", "exit code 3: no driver?in /opt", "30000"},
+               {"probe-empty", "no OpenCL platform", "30000"},
+               {"probe-hang", "did not end in 200 ms", "200"}};
   for (const auto& one : cases) {
     BrokerProcess broker(
-        directory_,
-        {.arguments = {}, .config = "[broker]\nprobe_timeout_ms = 200\n", .worker_mode = one.mode});
+        directory_, {.arguments = {},
+                     .config = absl::StrCat("[broker]\nprobe_timeout_ms = ", one.timeout_ms, "\n"),
+                     .worker_mode = one.mode});
     TestClient client(broker.socket());
     wire::Welcome welcome;
     os::UniqueFd snapshot;
