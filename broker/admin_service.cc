@@ -151,6 +151,7 @@ class MonitorService : public v1::Admin::Service {
       entry->set_watches(info.watches);
       entry->set_indeterminate(info.state.indeterminate);
       entry->set_destroyed(info.state.destroyed);
+      entry->set_left_open(info.left_open);
       entry->set_generation(info.state.generation);
     }
     return grpc::Status::OK;

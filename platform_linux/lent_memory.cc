@@ -2,6 +2,8 @@
 #include "broker/os/lent_memory.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,12 +35,33 @@ absl::StatusOr<UniqueFd> Duplicate(int fd) {
 
 bool IsReadOnly(int fd) { return (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY; }
 
+bool IsMemfd(int fd) { return ::fcntl(fd, F_GET_SEALS) >= 0; }  // Only files in memory have seals.
+
 // Opens /proc's magic link, which leads to the file itself, without a path.
-absl::StatusOr<UniqueFd> ReopenReadOnly(int fd) {
+absl::StatusOr<UniqueFd> Reopen(int fd, int flags) {
   UniqueFd reopened = AboveStandard(
-      UniqueFd(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), O_RDONLY | O_CLOEXEC)));
-  if (!reopened.valid()) return ErrnoStatus(errno, "opening memory for reading only");
+      UniqueFd(::open(absl::StrCat("/proc/self/fd/", fd).c_str(), flags | O_CLOEXEC)));
+  if (!reopened.valid()) return ErrnoStatus(errno, "opening memory anew");
   return reopened;
+}
+
+// One more descriptor, with the rights of `fd`. A stranger's own memfd may not be the daemon's to
+// open.
+absl::StatusOr<UniqueFd> LendWhole(int fd) {
+  if (IsMemfd(fd)) {
+    absl::StatusOr<UniqueFd> reopened = Reopen(fd, O_RDWR);
+    if (reopened.ok()) return reopened;
+  }
+  return Duplicate(fd);
+}
+
+// True if another open file of the memfd's inode is left, a mapping's among them: the kernel gives
+// nobody a lease for writing then. If it does not say, nobody is taken to be left.
+bool OthersHaveOpen(int memfd) {
+  ::fcntl(memfd, F_SETSIG, SIGURG);  // Harmless, if somebody opens it meanwhile.
+  if (::fcntl(memfd, F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
+  ::fcntl(memfd, F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 // True if the inode's owner and mode let `user` open it for writing.
@@ -51,7 +74,7 @@ bool MayOpenForWriting(int fd, uid_t user) {
 // OK if it can be a memfd or a dma-buf. Asks the kernel alone: fstat and fstatfs ask the file
 // system, which may be a stranger's and never answer.
 absl::Status CheckIsMemory(int fd) {
-  if (::fcntl(fd, F_GET_SEALS) >= 0) return absl::OkStatus();  // Only files in memory have seals.
+  if (IsMemfd(fd)) return absl::OkStatus();
   ASSIGN_OR_RETURN(const UniqueFd told, OpenForReading(absl::StrCat("/proc/self/fdinfo/", fd)));
   ASSIGN_OR_RETURN(const std::string info, ReadToEnd(told.get(), kMostInfoBytes));
   if (absl::StrContains(info, "\nexp_name:")) return absl::OkStatus();  // Only dma-bufs have it.
@@ -99,11 +122,21 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
 }
 
 void TakeOverLentMemory(int fd, bool final_seals) {
-  if (IsReadOnly(fd)) return;
+  if (!IsMemfd(fd) || IsReadOnly(fd)) return;
   // Only root may take over another user's file; a user's own daemon has the user's own files.
   [[maybe_unused]] const int owned = ::fchown(fd, ::geteuid(), static_cast<gid_t>(-1));
   [[maybe_unused]] const int closed = ::fchmod(fd, 0600);
   if (final_seals) ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
+}
+
+absl::Status OpenOwnMemory(StrangersFds* fds) {
+  for (UniqueFd& fd : fds->Take()) {
+    if (IsMemfd(fd.get())) {
+      ASSIGN_OR_RETURN(fd, Reopen(fd.get(), O_RDWR));
+    }
+    fds->push_back(std::move(fd));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
@@ -122,18 +155,46 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
         "this memory is sealed against new writers, since a reader who could have reopened it has "
         "it: export for writing before that, or say at creation that readers are trusted");
   }
-  return Duplicate(fd);
+  return LendWhole(fd);
 }
 
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted) {
   if (kind == LentKind::kMemfd) {
     if (!trusted && MayOpenForWriting(fd, reader)) RETURN_IF_ERROR(SealAgainstNewWriters(fd));
-    return ReopenReadOnly(fd);
+    return Reopen(fd, O_RDONLY);
   }
-  if (trusted || (kind == LentKind::kDmaBuf && IsReadOnly(fd))) return Duplicate(fd);
+  if (trusted || (kind == LentKind::kDmaBuf && IsReadOnly(fd))) return LendWhole(fd);
   return absl::FailedPreconditionError(
       "this kind of memory has no handle for reading only: only trusted readers can have it "
       "(trust_readers)");
+}
+
+RemainingHolders::RemainingHolders(StrangersFds own) {
+  files_.reset(::epoll_create1(EPOLL_CLOEXEC));
+  bool files = false;
+  for (UniqueFd& fd : own.Take()) {
+    if (IsMemfd(fd.get())) {
+      memfds_.push_back(std::move(fd));
+      continue;
+    }
+    // The kernel forgets it with the last descriptor of the file, and holds none itself.
+    epoll_event nothing = {};
+    if (::epoll_ctl(files_.get(), EPOLL_CTL_ADD, fd.get(), &nothing) == 0) files = true;
+    CloseElsewhere(std::move(fd));
+  }
+  if (!files) files_.reset();
+}
+
+bool RemainingHolders::Any() const {
+  for (const UniqueFd& fd : memfds_) {
+    if (OthersHaveOpen(fd.get())) return true;
+  }
+  if (!files_.valid()) return false;
+  const absl::StatusOr<UniqueFd> told =
+      OpenForReading(absl::StrCat("/proc/self/fdinfo/", files_.get()));
+  if (!told.ok()) return false;
+  const absl::StatusOr<std::string> info = ReadToEnd(told->get(), kMostInfoBytes);
+  return info.ok() && absl::StrContains(*info, "\ntfd:");
 }
 
 }  // namespace sluice::os

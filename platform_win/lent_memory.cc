@@ -109,6 +109,12 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd) {
 // A handle's rights are fixed when it is made, whoever owns the section.
 void TakeOverLentMemory(int, bool) {}
 
+absl::Status OpenOwnMemory(StrangersFds*) { return absl::OkStatus(); }
+
+// A section's views are nobody's handles, so who has one cannot be counted.
+RemainingHolders::RemainingHolders(StrangersFds) {}
+bool RemainingHolders::Any() const { return false; }
+
 absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind) {
   if (kind == LentKind::kOpaque) return LendGraphics(fd);
   const std::shared_ptr<HandleObject> object = FindDescriptor(fd, HandleKind::kSection);

@@ -40,6 +40,7 @@ class StrangersFds {
   bool empty() const { return fds_.empty(); }
   size_t size() const { return fds_.size(); }
   void push_back(UniqueFd fd) { fds_.push_back(std::move(fd)); }
+  std::vector<UniqueFd> Take() { return std::exchange(fds_, {}); }
   const UniqueFd& operator[](size_t i) const { return fds_[i]; }
   auto begin() const { return fds_.begin(); }
   auto end() const { return fds_.end(); }

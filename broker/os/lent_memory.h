@@ -11,6 +11,10 @@
 // reader the memory is sealed with F_SEAL_FUTURE_WRITE. The writers' mappings stay writable, and
 // there can be no new ones.
 //
+// Memory that the daemon has made, and destroyed, stays as long as somebody has it open. The daemon
+// opens a memfd anew for itself and for each whom it lends it to, since the kernel counts files that
+// were opened, and not the one that a memfd began with.
+//
 // All functions are thread-safe, take no ownership of the descriptors that they look at, and return
 // close-on-exec ones.
 #pragma once
@@ -19,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "broker/os/close_elsewhere.h"
 #include "broker/os/scoped_handle.h"
 #include "broker/os/types.h"
 
@@ -48,6 +53,10 @@ absl::StatusOr<uint64_t> LentMemoryBytes(int fd);
 // `final_seals` nobody can add seals any more: then writing can never be sealed off.
 void TakeOverLentMemory(int fd, bool final_seals);
 
+// Replaces descriptors of memory that was made for the daemon by its own, which RemainingHolders
+// can tell from lent ones.
+absl::Status OpenOwnMemory(StrangersFds* fds);
+
 // kFailedPrecondition: the descriptor was only ever for reading, or the memory has been sealed for
 // a reader.
 absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind);
@@ -55,5 +64,20 @@ absl::StatusOr<UniqueFd> LendForWriting(int fd, LentKind kind);
 // A descriptor that `reader` cannot turn into one for writing; with `trusted`, not by mistake.
 // kFailedPrecondition: there is no such descriptor of this memory.
 absl::StatusOr<UniqueFd> LendForReading(int fd, LentKind kind, uid_t reader, bool trusted);
+
+// Whoever has memory open that the daemon has made, lent and destroyed: by a descriptor, a mapping,
+// a message under way. Unseen are Windows' memory, and what a device's driver has imported by a
+// descriptor of its own kind that was closed afterwards. Not thread-safe.
+class RemainingHolders {
+ public:
+  // `own` are the daemon's descriptors. Only memfds are kept open, to ask by them.
+  explicit RemainingHolders(StrangersFds own);
+
+  bool Any() const;
+
+ private:
+  StrangersFds memfds_;
+  UniqueFd files_;  // Knows of other files that are open, without keeping them so.
+};
 
 }  // namespace sluice::os

@@ -114,6 +114,13 @@ absl::Status CheckParameters(CreateParameters* parameters) {
 
 }  // namespace
 
+ResourceHub::ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {
+  registry_.SetIsOpenElsewhere([](ResourceMemory* memory) {
+    if (!memory->holders.has_value()) memory->holders.emplace(std::move(memory->fds));
+    return memory->holders->Any();
+  });
+}
+
 void ResourceHub::Configure(const ResourcesConfig& config,
                             std::optional<os::UserIdentity> allocator_user,
                             std::vector<std::string> allocator_confinement_arguments) {
@@ -322,6 +329,7 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
   }
   const os::LentKind wanted = KindOf(parameters.backing);
   if (good.ok()) good = CheckMemory(*memory, wanted, size);
+  if (good.ok()) good = os::OpenOwnMemory(&memory->fds);
   if (!good.ok()) {
     registry_.CancelReservation(identity, size);
     return done(good);
@@ -341,7 +349,8 @@ void ResourceHub::FinishCreate(uint64_t connection, const std::string& identity,
 absl::StatusOr<CreatedResource> ResourceHub::Keep(uint64_t connection, const std::string& identity,
                                                   CreateParameters parameters,
                                                   ResourceMemory memory) {
-  if (memory.kind == os::LentKind::kMemfd) {
+  // Lavapipe's is a memfd, too.
+  if (memory.kind != os::LentKind::kDmaBuf) {
     os::TakeOverLentMemory(memory.fds[0].get(), parameters.options.trust_readers);
   }
   return registry_.Create(connection, identity, std::move(parameters.shape), parameters.backing,
@@ -411,6 +420,7 @@ absl::StatusOr<uint32_t> ResourceHub::Export(uint64_t connection, const std::str
     numbers.push_back(one->get());
     lent.push_back(*std::move(one));
   }
+  view.memory->lent = true;
   handle.token = token;
   handle.resource_id = view.id;
   handle.size_bytes = view.shape->size_bytes;
@@ -446,17 +456,22 @@ void ResourceHub::Acquire(uint64_t connection, uint64_t hold_id, const std::stri
 void ResourceHub::Cancel(uint64_t connection, uint64_t hold_id) {
   thread_.Assert();
   registry_.Cancel(connection, hold_id);
+  Rearm();
 }
 
 absl::StatusOr<uint64_t> ResourceHub::Release(uint64_t connection, uint64_t hold_id,
                                               ResourceTurns::Contents contents) {
   thread_.Assert();
-  return registry_.Release(connection, hold_id, contents);
+  absl::StatusOr<uint64_t> generation = registry_.Release(connection, hold_id, contents);
+  Rearm();
+  return generation;
 }
 
 absl::Status ResourceHub::Destroy(const std::string& capability) {
   thread_.Assert();
-  return registry_.Destroy(capability);
+  absl::Status destroyed = registry_.Destroy(capability);
+  Rearm();
+  return destroyed;
 }
 
 absl::StatusOr<ResourceView> ResourceHub::Describe(uint64_t connection,
@@ -471,6 +486,12 @@ absl::StatusOr<uint64_t> ResourceHub::Watch(uint64_t connection, const std::stri
   return registry_.Watch(connection, capability, std::move(callback));
 }
 
+void ResourceHub::Unwatch(uint64_t watch_id) {
+  thread_.Assert();
+  registry_.Unwatch(watch_id);
+  Rearm();
+}
+
 // A timer that is due too early costs a look; one that was cancelled and made again for every
 // acquire would cost more.
 void ResourceHub::Rearm() {
@@ -478,7 +499,7 @@ void ResourceHub::Rearm() {
   if (!due_ms.has_value() || (timer_ != 0 && timer_due_ms_ <= *due_ms)) return;
   loop_->CancelTimer(&timer_);
   timer_due_ms_ = *due_ms;
-  timer_ = loop_->AddTimer(*due_ms - MonotonicMs(), [this] {
+  timer_ = loop_->AddTimer(std::max<int64_t>(*due_ms - MonotonicMs(), 0), [this] {
     timer_ = 0;
     registry_.AdvanceTo(MonotonicMs());
     Rearm();

@@ -61,7 +61,7 @@ class ResourceHub {
  public:
   using CreateDone = std::function<void(absl::StatusOr<CreatedResource>)>;
 
-  explicit ResourceHub(EventLoop* loop) : loop_(loop), allocator_(loop), registry_({}) {}
+  explicit ResourceHub(EventLoop* loop);
   ~ResourceHub() { Stop(); }
 
   // Takes connections to the gRPC server; until Stop. Null: there is no server.
@@ -97,7 +97,7 @@ class ResourceHub {
   absl::StatusOr<ResourceView> Describe(uint64_t connection, const std::string& capability);
   absl::StatusOr<uint64_t> Watch(uint64_t connection, const std::string& capability,
                                  ResourceRegistry::WatchCallback callback);
-  void Unwatch(uint64_t watch_id) { registry_.Unwatch(watch_id); }
+  void Unwatch(uint64_t watch_id);
   void SetOnUntold(std::function<void()> on_untold) { registry_.SetOnUntold(std::move(on_untold)); }
   size_t TellWatches(size_t most) { return registry_.TellWatches(most); }
 

@@ -46,34 +46,47 @@ const char* BackingName(wire::ResourceBacking backing) {
 
 // --- quotas -------------------------------------------------------------------------------------
 
-absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes,
-                                       const ResourceQuota& own_quota) {
-  thread_.Assert();
+absl::Status ResourceRegistry::Fits(const std::string& identity, const Usage& own,
+                                    uint64_t size_bytes, const ResourceQuota& own_quota) const {
   const uint64_t most = own_quota.count != 0 ? own_quota.count : limits_.max_resources_per_user;
   const uint64_t most_bytes = own_quota.bytes != 0 ? own_quota.bytes : limits_.max_bytes_per_user;
-  Usage& own = usage_of_[identity];
-  absl::Status refused;
   const auto over = [&](uint64_t used, uint64_t more, uint64_t limit) {
     const uint64_t bound = limit != 0 ? limit : std::numeric_limits<uint64_t>::max();
     return used > bound || more > bound - used;
   };
   if (over(own.count, 1, most)) {
-    refused = OverLimit(
+    return OverLimit(
         identity, "resources", most,
         own_quota.count != 0 ? "max_resources of its listener" : "max_resources_per_user");
-  } else if (over(own.bytes, size_bytes, most_bytes)) {
-    refused = OverLimit(
+  }
+  if (over(own.bytes, size_bytes, most_bytes)) {
+    return OverLimit(
         identity, "bytes", most_bytes,
         own_quota.bytes != 0 ? "max_resource_bytes of its listener" : "max_bytes_per_user");
-  } else if (over(total_.count, 1, limits_.max_resources)) {
-    refused = OverLimit("the daemon", "resources", limits_.max_resources, "max_resources");
-  } else if (over(total_.bytes, size_bytes, limits_.max_bytes)) {
-    refused = OverLimit("the daemon", "bytes", limits_.max_bytes, "max_bytes");
   }
-  if (!refused.ok()) {
-    if (own.count == 0) usage_of_.erase(identity);
-    return refused;
+  if (over(total_.count, 1, limits_.max_resources))
+    return OverLimit("the daemon", "resources", limits_.max_resources, "max_resources");
+  if (over(total_.bytes, size_bytes, limits_.max_bytes))
+    return OverLimit("the daemon", "bytes", limits_.max_bytes, "max_bytes");
+  return absl::OkStatus();
+}
+
+absl::Status ResourceRegistry::Reserve(const std::string& identity, uint64_t size_bytes,
+                                       const ResourceQuota& own_quota) {
+  thread_.Assert();
+  absl::Status fits = Fits(identity, usage_of_[identity], size_bytes, own_quota);
+  if (!fits.ok() && FreeSome(identity)) {
+    fits = Fits(identity, usage_of_[identity], size_bytes, own_quota);
   }
+  Usage& own = usage_of_[identity];
+  const size_t left_open = own.left_open.size();
+  if (!fits.ok() && own.count == 0) usage_of_.erase(identity);
+  if (!fits.ok() && left_open != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(fits.message(), "; ", left_open,
+                     " that were destroyed count until nobody has them open or mapped any more"));
+  }
+  if (!fits.ok()) return fits;
   ++own.count;
   own.bytes += size_bytes;
   ++total_.count;
@@ -326,8 +339,49 @@ void ResourceRegistry::ForgetIfUnheld(uint64_t id) {
   if (found == resources_.end()) return;
   const Resource& resource = found->second;
   if (!resource.destroyed || !resource.tickets.empty() || !resource.watches.empty()) return;
+  if (ForgetIfClosed(id)) return;
+  Resource& left = found->second;
+  left.look_after_ms = kFirstLookMs;
+  left_open_.insert({left.look_at_ms, id});  // AdvanceTo knows the time.
+  usage_of_[left.identity].left_open.insert(id);
+}
+
+// --- destroyed memory that others have open -----------------------------------------------------
+
+bool ResourceRegistry::ForgetIfClosed(uint64_t id) {
+  const auto found = resources_.find(id);
+  Resource& resource = found->second;
+  // Imported memory is its bringer's own, whether the daemon has it or not.
+  const bool counts = resource.memory.lent && resource.memory.brought_bytes == 0;
+  if (counts && is_open_elsewhere_ && is_open_elsewhere_(&resource.memory)) return false;
+  if (resource.look_after_ms != 0) {
+    left_open_.erase({resource.look_at_ms, id});
+    usage_of_[resource.identity].left_open.erase(id);
+  }
   Subtract(resource.identity, BytesOf(resource.shape, resource.memory));
   resources_.erase(found);
+  return true;
+}
+
+void ResourceRegistry::LookAgain(uint64_t id, int64_t now_ms) {
+  if (ForgetIfClosed(id)) return;
+  Resource& resource = resources_[id];
+  left_open_.erase({resource.look_at_ms, id});
+  resource.look_at_ms = now_ms + resource.look_after_ms;
+  resource.look_after_ms = std::min(2 * resource.look_after_ms, kMostLookMs);
+  left_open_.insert({resource.look_at_ms, id});
+}
+
+bool ResourceRegistry::FreeSome(const std::string& identity) {
+  const auto own = usage_of_.find(identity);
+  if (own == usage_of_.end()) return false;
+  bool freed = false;
+  int looks = 0;
+  for (const uint64_t id : std::set<uint64_t>(own->second.left_open)) {
+    if (looks++ == kEndsAtOnce) break;
+    if (ForgetIfClosed(id)) freed = true;
+  }
+  return freed;
 }
 
 void ResourceRegistry::ConnectionEnded(uint64_t connection, int64_t now_ms) {
@@ -420,6 +474,9 @@ std::optional<int64_t> ResourceRegistry::NextDueMs() const {
   if (!lingering_.empty()) {
     next = std::min(next.value_or(lingering_.begin()->first), lingering_.begin()->first);
   }
+  if (!left_open_.empty()) {
+    next = std::min(next.value_or(left_open_.begin()->first), left_open_.begin()->first);
+  }
   return next;
 }
 
@@ -433,6 +490,9 @@ void ResourceRegistry::AdvanceTo(int64_t now_ms) {
   }
   while (!lingering_.empty() && lingering_.begin()->first <= now_ms && ends++ < kEndsAtOnce) {
     DestroyResource(lingering_.begin()->second, &calls);
+  }
+  while (!left_open_.empty() && left_open_.begin()->first <= now_ms && ends++ < kEndsAtOnce) {
+    LookAgain(left_open_.begin()->second, now_ms);
   }
   Run(calls);
 }
@@ -494,6 +554,7 @@ std::vector<ResourceInfo> ResourceRegistry::List() const {
     info.state = StateOf(resource);
     info.users = static_cast<uint32_t>(resource.users.size());
     info.watches = static_cast<uint32_t>(resource.watches.size());
+    info.left_open = resource.look_after_ms != 0;
     list.push_back(std::move(info));
   }
   return list;

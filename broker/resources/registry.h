@@ -6,7 +6,8 @@
 //
 //   Create --> [live] --Destroy, or its last user gone and linger over--> [destroyed] --> gone
 //                                  capabilities stop, waits end; holds stay and
-//                                  count until released
+//                                  count until released, lent memory until others
+//                                  have closed it
 //
 // A *user* of a resource is a connection that has shown one of its capabilities; its creator is one
 // from the start. The end of a connection is the end of its waits, watches and holds; a write hold
@@ -60,6 +61,8 @@ struct ResourceMemory {
   // Counts against the quota in place of the shape's size, if it is not 0: imported memory stays
   // whole as long as its descriptor does.
   uint64_t brought_bytes = 0;
+  bool lent = false;                            // Somebody was given a descriptor of it.
+  std::optional<os::RemainingHolders> holders;  // Has `fds` once lent memory is destroyed.
 };
 
 struct ResourceOptions {
@@ -110,6 +113,7 @@ struct ResourceInfo {
   ResourceStateView state;
   uint32_t users = 0;
   uint32_t watches = 0;
+  bool left_open = false;  // Destroyed and not held, but open elsewhere still: it counts.
 };
 
 // An operator's own quota for one identity; 0: everybody's.
@@ -126,6 +130,11 @@ class ResourceRegistry {
   using WatchCallback = std::function<void(const ResourceStateView&, bool ended)>;
 
   explicit ResourceRegistry(const ResourcesConfig& limits) : limits_(limits) {}
+
+  // Asked of destroyed memory that was lent, at growing intervals, until the answer is false;
+  // without `is_open` such memory is forgotten at once.
+  using IsOpenElsewhere = std::function<bool(ResourceMemory*)>;
+  void SetIsOpenElsewhere(IsOpenElsewhere is_open) { is_open_elsewhere_ = std::move(is_open); }
 
   // For requests from now on.
   void Configure(const ResourcesConfig& limits) { limits_ = limits; }
@@ -177,12 +186,15 @@ class ResourceRegistry {
 
   void ConnectionEnded(uint64_t connection, int64_t now_ms);
 
-  // When AdvanceTo has something to do: the next deadline of a wait, the next end of a linger.
+  // When AdvanceTo has something to do: the next deadline of a wait, the next end of a linger, the
+  // next look at memory that others have open.
   std::optional<int64_t> NextDueMs() const;
-  // Ends waits and lingers that are due by `now_ms`, at most kEndsAtOnce: NextDueMs says whether
-  // there are more.
+  // Does what is due by `now_ms`, at most kEndsAtOnce: NextDueMs says whether there is more.
   void AdvanceTo(int64_t now_ms);
   static constexpr int kEndsAtOnce = 64;
+  // From one look at memory that others have open to the next.
+  static constexpr int64_t kFirstLookMs = 50;
+  static constexpr int64_t kMostLookMs = 3'200;
 
   std::vector<ResourceInfo> List() const;
   size_t count() const { return resources_.size(); }
@@ -192,6 +204,7 @@ class ResourceRegistry {
   struct Usage {
     uint64_t count = 0;
     uint64_t bytes = 0;
+    std::set<uint64_t> left_open;  // Resources.
   };
   struct Ticket {
     uint64_t resource_id = 0;
@@ -224,6 +237,8 @@ class ResourceRegistry {
     uint64_t last_told = 0;       // The watch that was looked at last.
     int64_t linger_until_ms = 0;  // 0: it has users.
     bool destroyed = false;
+    int64_t look_at_ms = 0;     // If it is in left_open_.
+    int64_t look_after_ms = 0;  // 0: it is not.
   };
   struct Client {  // A connection that has something here.
     std::set<uint64_t> resources;
@@ -235,6 +250,13 @@ class ResourceRegistry {
     std::set<uint64_t> changed;  // Resources, whose watches are to be told.
   };
 
+  absl::Status Fits(const std::string& identity, const Usage& own, uint64_t size_bytes,
+                    const ResourceQuota& own_quota) const;
+  // Looks at some of what the identity has destroyed; true if any of it is free now.
+  bool FreeSome(const std::string& identity);
+  // Forgets it if nobody has it open. True if so.
+  bool ForgetIfClosed(uint64_t id);
+  void LookAgain(uint64_t id, int64_t now_ms);
   absl::StatusOr<uint64_t> Find(const std::string& capability_untrusted, ResourceAccess access);
   absl::Status MayAcquire(uint64_t connection, uint64_t hold_id_untrusted) const;
   uint64_t FindTicket(uint64_t connection, uint64_t hold_id_untrusted) const;  // 0: none.
@@ -259,6 +281,8 @@ class ResourceRegistry {
   std::map<uint64_t, Watcher> watches_;
   std::set<std::pair<int64_t, uint64_t>> deadlines_;  // Of waiting tickets.
   std::set<std::pair<int64_t, uint64_t>> lingering_;
+  std::set<std::pair<int64_t, uint64_t>> left_open_;  // By the time of the next look.
+  IsOpenElsewhere is_open_elsewhere_;
   std::deque<uint64_t> untold_;  // Resources with watches to tell, or gone.
   std::function<void()> on_untold_;
   uint64_t next_id_ = 1;  // Of tickets and watches.

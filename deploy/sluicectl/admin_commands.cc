@@ -348,7 +348,8 @@ int ResourcesCommand(const CommonFlags& flags) {
                       {"watches", entry.watches()},
                       {"generation", entry.generation()},
                       {"indeterminate", entry.indeterminate()},
-                      {"destroyed", entry.destroyed()}});
+                      {"destroyed", entry.destroyed()},
+                      {"left_open", entry.left_open()}});
       if (flags.json) continue;
       Print(absl::StrFormat("%-16s  %-*s %-7s %10s  %-9s %-24s %6d %8d %10d  %s%s%s\n",
                             HexId(entry.resource_id()), identity, ShownText(entry.identity()),
@@ -356,7 +357,9 @@ int ResourcesCommand(const CommonFlags& flags) {
                             entry.backing(), Turns(entry), entry.users(), entry.watches(),
                             entry.generation(), ShownText(entry.label()),
                             entry.indeterminate() ? " (indeterminate)" : "",
-                            entry.destroyed() ? " (destroyed, still held)" : ""));
+                            entry.left_open()   ? " (destroyed, still open somewhere)"
+                            : entry.destroyed() ? " (destroyed, still held)"
+                                                : ""));
     }
     if (flags.json) PrintJson({{"resources", list}});
   };

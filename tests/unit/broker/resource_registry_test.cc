@@ -282,6 +282,76 @@ TEST_F(ResourceRegistryTest, QuotasOfOnesOwn) {
   EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("tenant:big", 5'000, {9, 100'000})));
 }
 
+// Destroyed memory that was lent counts until nobody has it open: it is looked at in growing
+// intervals, and when its owner would pass a limit.
+TEST_F(ResourceRegistryTest, LentMemoryCountsUntilItIsClosed) {
+  bool open = true;
+  int looks = 0;
+  registry_.SetIsOpenElsewhere([&](ResourceMemory*) {
+    ++looks;
+    return open;
+  });
+  const CreatedResource kept = Make(kAlice, 3'000);
+  const CreatedResource lent = Make(kAlice, 3'000);
+  registry_.Open(kAlice, lent.read.Encode(), ResourceAccess::kRead)->memory->lent = true;
+  EXPECT_TRUE(registry_.Destroy(kept.write.Encode()).ok());
+  EXPECT_EQ(looks, 0);
+  EXPECT_EQ(registry_.bytes(), 3'000u);
+  EXPECT_TRUE(registry_.Destroy(lent.write.Encode()).ok());
+  EXPECT_EQ(registry_.bytes(), 3'000u);
+  EXPECT_TRUE(registry_.List()[0].left_open);
+  const absl::Status refused = registry_.Reserve("uid:1", 3'001);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused));
+  EXPECT_NE(refused.message().find("1 that were destroyed count"), std::string::npos) << refused;
+  int64_t waited = 0;
+  looks = 0;
+  while (waited < 60'000) {
+    registry_.AdvanceTo(now_ms_);
+    ASSERT_TRUE(registry_.NextDueMs().has_value());
+    ASSERT_GT(*registry_.NextDueMs(), now_ms_);
+    waited += *registry_.NextDueMs() - now_ms_;
+    now_ms_ = *registry_.NextDueMs();
+  }
+  EXPECT_LT(looks, 30);  // In a minute.
+  open = false;
+  EXPECT_TRUE(registry_.Reserve("uid:1", 6'000).ok());
+  registry_.CancelReservation("uid:1", 6'000);
+  EXPECT_EQ(registry_.count(), 0u);
+  EXPECT_FALSE(registry_.NextDueMs().has_value());
+}
+
+// It is forgotten without a call of its owner's, too, whether it ended with its last user, its last
+// hold or its linger.
+TEST_F(ResourceRegistryTest, LentMemoryIsLookedAt) {
+  std::set<uint64_t> open;
+  registry_.SetIsOpenElsewhere(
+      [&](ResourceMemory* memory) { return open.contains(memory->allocation_bytes); });
+  const auto lend = [&](const CreatedResource& made) {
+    ResourceMemory* memory =
+        registry_.Open(kAlice, made.read.Encode(), ResourceAccess::kRead)->memory;
+    memory->lent = true;
+    memory->allocation_bytes = made.id;
+    open.insert(made.id);
+  };
+  const CreatedResource lingers = Make(kAlice, 1'000, 100);
+  const CreatedResource held = Make(kAlice);
+  const CreatedResource used = Make(kAlice);
+  for (const CreatedResource& made : {lingers, held, used}) lend(made);
+  const auto hold = Acquire(kBob, held.write, ResourceAccess::kWrite);
+  registry_.ConnectionEnded(kAlice, now_ms_);
+  registry_.ConnectionEnded(kBob, now_ms_);
+  registry_.AdvanceTo(now_ms_ += 100);
+  EXPECT_EQ(registry_.count(), 3u);
+  for (const ResourceInfo& info : registry_.List()) EXPECT_TRUE(info.left_open);
+  size_t left = 3;
+  for (const CreatedResource& made : {used, lingers, held}) {
+    open.erase(made.id);
+    registry_.AdvanceTo(now_ms_ += ResourceRegistry::kMostLookMs);
+    EXPECT_EQ(registry_.count(), --left);
+  }
+  EXPECT_EQ(registry_.bytes(), 0u);
+}
+
 // Where the limits are 0, for none, sums still may not wrap: neither a user's nor the daemon's.
 TEST_F(ResourceRegistryTest, SumsDoNotWrapWithoutQuotas) {
   ResourcesConfig none;

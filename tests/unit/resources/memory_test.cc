@@ -176,6 +176,45 @@ TEST_F(MemoryTest, ImportsCountInWhole) {
   }
 }
 
+// Create, export, destroy, and so on: what is exported counts until nobody has it open or mapped,
+// whether it came for writing or for reading, and whatever is behind it.
+TEST_F(MemoryTest, ExportedMemoryCountsUntilItIsClosed) {
+  BrokerProcess broker(directory_, {.config = "[resources]\nmax_bytes_per_user = \"1MiB\"\n"});
+  Client client(broker.endpoint());
+  const int before = Baseline(broker);
+  for (const uint32_t backing : {SLUICE_BACKING_MEMFD, SLUICE_BACKING_VULKAN}) {
+    sluice_create_info info = BufferInfo(256 << 10, SLUICE_TRUST_READERS);
+    info.backing = backing;
+    std::vector<sluice_handle> hoard;
+    sluice_capability read, write;
+    int result = SLUICE_OK;
+    for (int i = 0; i < 8; ++i) {
+      result = sluice_create(client.get(), &info, &read, &write);
+      if (result != SLUICE_OK) break;
+      hoard.push_back(i % 2 == 0 ? client.Export(write, SLUICE_WRITE)
+                                 : client.Export(read, SLUICE_READ));
+      ASSERT_EQ(sluice_destroy(client.get(), &write), SLUICE_OK);
+    }
+    if (backing == SLUICE_BACKING_VULKAN && result == SLUICE_UNSUPPORTED) continue;
+    EXPECT_EQ(result, SLUICE_LIMIT) << sluice_error_text();
+    EXPECT_NE(std::string(sluice_error_text()).find("destroyed"), std::string::npos)
+        << sluice_error_text();
+    EXPECT_EQ(hoard.size(), 4u);
+    void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, hoard[0].fds[0], 0);
+    for (sluice_handle& handle : hoard) sluice_handle_close(&handle);
+    info.shape.size_bytes = 1 << 20;
+    if (mapped != MAP_FAILED) {
+      EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_LIMIT);
+      ::munmap(mapped, 4096);
+    }
+    EXPECT_TRUE(Becomes([&] {
+      return sluice_create(client.get(), &info, &read, &write) == SLUICE_OK;
+    })) << sluice_error_text();
+    EXPECT_EQ(sluice_destroy(client.get(), &write), SLUICE_OK);
+  }
+  EXPECT_TRUE(SettlesAt(broker, before));
+}
+
 // Memory imported for reading only is never exported for writing, and memory that cannot be sealed
 // is not lent to a reader who could reopen it.
 TEST_F(MemoryTest, ImportsKeepTheirLimits) {
