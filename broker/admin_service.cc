@@ -131,6 +131,26 @@ class MonitorService : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListAccounts(grpc::ServerContext* context, const v1::ListAccountsRequest*,
+                            v1::ListAccountsReply* reply) override {
+    if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;
+    const absl::StatusOr<std::vector<AccountQuotas>> accounts = control_->ListAccounts();
+    if (!accounts.ok()) return ToGrpc(accounts.status());
+    for (const AccountQuotas& account : *accounts) {
+      v1::AccountEntry* entry = reply->add_accounts();
+      entry->set_account(ShownText(account.account));
+      entry->set_share(account.share);
+      for (const QuotaUse& use : account.quotas) {
+        v1::QuotaEntry* quota = entry->add_quotas();
+        quota->set_name(wire::QuotaName(use.kind));
+        quota->set_counted(use.used.has_value());
+        quota->set_used(use.used.value_or(0));
+        quota->set_limit(use.limit);
+      }
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status ListResources(grpc::ServerContext* context, const v1::ListResourcesRequest*,
                              v1::ListResourcesReply* reply) override {
     if (grpc::Status admitted = listener_->Admit(context); !admitted.ok()) return admitted;

@@ -21,6 +21,7 @@
 #include "broker/children/workers.h"
 #include "broker/event_loop.h"
 #include "broker/probe.h"
+#include "broker/quotas.h"
 #include "broker/resources/registry.h"
 #include "broker/tenants/listeners.h"
 
@@ -46,6 +47,7 @@ class BrokerControl {
   virtual absl::StatusOr<BrokerStatus> GetStatus() = 0;
   virtual absl::StatusOr<std::vector<SessionInfo>> ListSessions() = 0;
   virtual absl::StatusOr<std::vector<ResourceInfo>> ListResources() = 0;
+  virtual absl::StatusOr<std::vector<AccountQuotas>> ListAccounts() = 0;
   virtual Probe::Summary GetSnapshot() = 0;
   virtual absl::Status KillSession(uint64_t id, const std::string& reason) = 0;
   virtual absl::StatusOr<std::vector<ListenerInfo>> ListListeners() = 0;

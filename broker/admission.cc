@@ -11,6 +11,8 @@
 #include "broker/base/peer_version.h"
 #include "broker/os/close_elsewhere.h"
 #include "broker/os/local_socket.h"
+#include "broker/quotas.h"
+#include "proto/quota_messages.h"
 #include "proto/resource_messages.h"
 
 namespace sluice::broker {
@@ -198,6 +200,9 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
   if (wire::ParseMessage(packet, size, &resources) && resources.reserved == 0) {
     return HandleOpenResources(connection, why);
   }
+  if (wire::AskQuotas ask; wire::ParseMessage(packet, size, &ask)) {
+    return HandleAskQuotas(connection, why);
+  }
   if (wire::CloseSession close; wire::ParseMessage(packet, size, &close)) {
     workers_->EndOneOwnedBy(connection->id, close.session_id, "its client closed it");
     return true;
@@ -208,6 +213,37 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
     return false;
   }
   return HandleOpenSession(connection, open, why);
+}
+
+bool Admission::HandleAskQuotas(Connection* connection, std::string* why) {
+  if (!wire::HasFeature(connection->features, wire::kFeatureQuotas)) {
+    *why = "AskQuotas without the feature in its Hello";
+    return false;
+  }
+  const auto door = doors_.find(connection->door);
+  const Account account = door != doors_.end() && door->second.listener != nullptr
+                              ? AccountOf(*door->second.listener)
+                              : connection->tenant.account;
+  const AccountQuotas all =
+      QuotasOf(account, {connection->tenant.domain.name}, *policy_, *workers_, *resources_);
+  auto told = wire::MakeMessage<wire::Quotas>();
+  wire::SetString(told.account, all.account);
+  for (const QuotaUse& use : all.quotas) {
+    if (told.count == wire::kMostQuotas) break;
+    told.quotas[told.count++] = {static_cast<uint32_t>(use.kind), use.used.has_value() ? 1u : 0u,
+                                 use.used.value_or(0), use.limit};
+  }
+  const absl::Status sent = os::SendMessage(connection->socket.get(), &told, sizeof(told));
+  if (!sent.ok()) *why = std::string(sent.message());
+  return sent.ok();
+}
+
+std::vector<Tenant> Admission::Tenants() const {
+  std::vector<Tenant> tenants;
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->refusal.has_value()) tenants.push_back(connection->tenant);
+  }
+  return tenants;
 }
 
 bool Admission::HandleOpenResources(Connection* connection, std::string* why) {

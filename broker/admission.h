@@ -66,6 +66,7 @@ class Admission {
   void SnapshotReady();
 
   size_t connection_count() const { return connections_.size(); }
+  std::vector<Tenant> Tenants() const;  // Of the connections.
 
  private:
   enum class State { kNew, kWaiting, kWelcome };
@@ -104,6 +105,7 @@ class Admission {
   // False: the connection is to be closed, `*why` says why.
   bool HandleMessage(Connection* connection, const void* packet, size_t size, std::string* why);
   bool HandleOpenSession(Connection* connection, const wire::OpenSession& open, std::string* why);
+  bool HandleAskQuotas(Connection* connection, std::string* why);
   bool HandleOpenResources(Connection* connection, std::string* why);
   bool HandleHello(Connection* connection, const wire::Hello& hello, std::string* why);
   bool SendWelcomeTo(Connection* connection, std::string* why);

@@ -2,7 +2,9 @@
 #include "broker/broker.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@
 #include "broker/config/sandbox_layers.h"
 #include "broker/os/local_socket.h"
 #include "broker/os/service.h"
+#include "broker/quotas.h"
 #include "broker/vendor_folder.h"
 
 namespace sluice::broker {
@@ -260,6 +263,31 @@ absl::StatusOr<std::vector<ResourceInfo>> Broker::ListResources() {
   if (!ran.ok()) return ran;
   // Resources that existed when a reload turned them off live on.
   if (list.empty() && !shared) return absl::FailedPreconditionError(kResourcesAreOff);
+  return list;
+}
+
+// Those that have something now, and listeners'. A listener's limits are those of now.
+absl::StatusOr<std::vector<AccountQuotas>> Broker::ListAccounts() {
+  std::vector<AccountQuotas> list;
+  const absl::Status ran = calls_.Run([&] {
+    std::map<std::string, Account> accounts;
+    std::map<std::string, std::set<std::string>> domains;
+    for (const ListenerInfo& listener : listeners_.List()) {
+      const Account account = AccountOf(listener.config);
+      accounts[account.name] = account;
+    }
+    std::vector<Tenant> tenants = admission_.Tenants();
+    for (const SessionInfo& session : workers_.List()) tenants.push_back(session.tenant);
+    for (const Tenant& tenant : tenants) {
+      accounts.try_emplace(tenant.account.name, tenant.account);
+      domains[tenant.account.name].insert(tenant.domain.name);
+    }
+    for (const ResourceInfo& resource : resources_.registry().List())
+      accounts.try_emplace(resource.identity).first->second.name = resource.identity;
+    for (const auto& [name, account] : accounts)
+      list.push_back(QuotasOf(account, domains[name], policy_, workers_, resources_));
+  });
+  if (!ran.ok()) return ran;
   return list;
 }
 

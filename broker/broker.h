@@ -60,6 +60,7 @@ class Broker final : public BrokerControl {
   absl::StatusOr<BrokerStatus> GetStatus() override;
   absl::StatusOr<std::vector<SessionInfo>> ListSessions() override;
   absl::StatusOr<std::vector<ResourceInfo>> ListResources() override;
+  absl::StatusOr<std::vector<AccountQuotas>> ListAccounts() override;
   Probe::Summary GetSnapshot() override;
   absl::Status KillSession(uint64_t id, const std::string& reason) override;
   absl::StatusOr<std::vector<ListenerInfo>> ListListeners() override;

@@ -15,6 +15,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/broker_messages.h"
 #include "proto/memory_messages.h"
+#include "proto/quota_messages.h"
 #include "proto/resource_messages.h"
 
 namespace sluice::broker {
@@ -22,7 +23,8 @@ namespace {
 
 // Features that a peer may rely on. Each new message or flag adds a name, which never changes
 // meaning.
-constexpr const char* kFeatures[] = {"sync", wire::kResourcesFeature, wire::kFeatureCloseSession};
+constexpr const char* kFeatures[] = {"sync", wire::kResourcesFeature, wire::kFeatureCloseSession,
+                                     wire::kFeatureQuotas};
 
 // Workers on their way: half as many as processors for one account, and at least two, so that a
 // driver that waits does not hold up the next one.

@@ -37,6 +37,8 @@ enum class MessageType : uint16_t {
   kOpenSession = 3,
   kSessionOpened = 4,
   kCloseSession = 5,
+  kAskQuotas = 6,  // quota_messages.h, this and the next.
+  kQuotas = 7,
   kStatsRequest = 16,
   kTerminate = 17,
   kWorkerStats = 18,

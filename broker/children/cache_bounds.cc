@@ -94,6 +94,14 @@ std::shared_ptr<void> CacheBounds::SessionOpened(const std::string& folder) {
   });
 }
 
+CacheBounds::Use CacheBounds::UseOf(const std::string& folder) const {
+  Use use;
+  const auto found = sizes_.find(folder);
+  if (found != sizes_.end()) use.bytes = found->second;
+  if (!root_.empty()) use.limit = most_bytes_;
+  return use;
+}
+
 void CacheBounds::SessionEnded(const std::string& folder) {
   const auto found = busy_.find(folder);
   if (found != busy_.end() && --found->second == 0) busy_.erase(found);

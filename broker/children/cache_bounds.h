@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -31,6 +32,12 @@ class CacheBounds {
 
   // A session has a folder, as long as the slot is held. Empty: none that is the daemon's.
   [[nodiscard]] std::shared_ptr<void> SessionOpened(const std::string& folder);
+
+  struct Use {
+    std::optional<uint64_t> bytes;  // At the last look; nothing: there was none.
+    uint64_t limit = 0;             // 0: none.
+  };
+  Use UseOf(const std::string& folder) const;
 
   static constexpr uint64_t kMostFiles = 200'000;  // Of one domain.
   static constexpr int64_t kBetweenLooksMs = 10'000;

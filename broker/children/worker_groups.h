@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -47,6 +48,16 @@ class WorkerGroups {
   // `device_bytes`: of each device's memory, where the kernel counts that; 0: no limit. An invalid
   // descriptor where there are no groups.
   absl::StatusOr<os::UniqueFd> Add(uint64_t session, const Account& account, uint64_t device_bytes);
+
+  // Of all of an account's workers, by the kernel's count. Nothing and 0 where there are no groups
+  // of that kind, or no limit.
+  struct Use {
+    std::optional<uint64_t> memory_bytes;
+    uint64_t memory_limit = 0;
+    std::optional<uint64_t> processes;
+    uint64_t process_limit = 0;
+  };
+  Use UseOf(const Account& account) const;
 
   struct End {
     std::string memory;              // Which limit of memory ended the worker; empty: none did.

@@ -520,6 +520,27 @@ std::vector<SessionInfo> Workers::List() const {
   return list;
 }
 
+void Workers::AddQuotas(const Account& account, const std::set<std::string>& domains,
+                        std::vector<QuotaUse>* quotas) const {
+  thread_.Assert();
+  using wire::QuotaKind;
+  const uint64_t device = DeviceMemoryLimit(limits_, account);
+  // Without a limit none is granted.
+  std::optional<uint64_t> granted;
+  if (device != 0) granted = grants_.GrantedIn(account.name);
+  quotas->push_back({QuotaKind::kDeviceMemory, granted, device});
+  const WorkerGroups::Use use = groups_->UseOf(account);
+  quotas->push_back({QuotaKind::kHostMemory, use.memory_bytes, use.memory_limit});
+  quotas->push_back({QuotaKind::kProcesses, use.processes, use.process_limit});
+  QuotaUse caches = {QuotaKind::kCacheBytes, std::nullopt, 0};
+  for (const std::string& domain : domains) {
+    const CacheBounds::Use cache = caches_.UseOf(launcher_->users().CacheFolderOf(domain));
+    if (cache.bytes.has_value()) caches.used = caches.used.value_or(0) + *cache.bytes;
+    caches.limit += cache.limit;
+  }
+  quotas->push_back(caches);
+}
+
 bool Workers::Includes(pid_t pid) const {
   thread_.Assert();
   return std::any_of(sessions_.begin(), sessions_.end(),

@@ -38,6 +38,7 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
+#include "broker/quotas.h"
 #include "broker/scheduling/turn_giver.h"
 #include "broker/tenants/tenant.h"
 #include "proto/broker_messages.h"
@@ -123,6 +124,10 @@ class Workers {
 
   std::vector<SessionInfo> List() const ABSL_LOCKS_EXCLUDED(mutex_);  // Thread-safe.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_);                   // Thread-safe.
+
+  // `domains`: of the account, whose caches count.
+  void AddQuotas(const Account& account, const std::set<std::string>& domains,
+                 std::vector<QuotaUse>* quotas) const;
 
   bool Includes(pid_t pid) const;  // True if a worker that is not reaped yet has that pid.
 

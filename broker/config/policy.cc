@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,13 @@ std::string Full(uint64_t limit, uint64_t most, const char* what, const char* ke
     return absl::StrCat("the daemon has its limit of ", limit, what, " (", key, ")");
   return absl::StrCat("the daemon keeps the last ", limit - most, " of its ", limit, what,
                       " for those who have none (", key, ")");
+}
+
+// Of a limit, which may be 0 for none.
+uint64_t Times(uint64_t sessions, uint64_t limit) {
+  return limit != 0 && sessions > std::numeric_limits<uint64_t>::max() / limit
+             ? std::numeric_limits<uint64_t>::max()
+             : sessions * limit;
 }
 
 const char* KeyOf(uint64_t own, const char* of_listener, const char* of_user) {
@@ -89,6 +97,21 @@ std::optional<Refusal> Policy::MayConnect(const Caller& caller, const Account& a
 uint64_t Policy::SessionLimitOf(const Account& account) const {
   return std::min(LimitOf(account.limits.max_sessions, limits_.max_sessions_per_user),
                   limits_.max_sessions);
+}
+
+void Policy::AddQuotas(const Account& account, std::vector<QuotaUse>* quotas) const {
+  thread_.Assert();
+  using wire::QuotaKind;
+  const uint64_t sessions = SessionLimitOf(account);
+  quotas->push_back({QuotaKind::kSessions, sessions_.CountOf(account.name), sessions});
+  quotas->push_back(
+      {QuotaKind::kConnections, connections_.CountOf(account.name),
+       std::min(LimitOf(account.limits.max_connections, limits_.max_connections_per_user),
+                limits_.max_connections)});
+  // Each worker holds its session to its own; more sessions there are not.
+  quotas->push_back({QuotaKind::kObjects, std::nullopt, Times(sessions, limits_.objects)});
+  quotas->push_back(
+      {QuotaKind::kQueuedCommands, std::nullopt, Times(sessions, limits_.in_flight_commands)});
 }
 
 std::optional<Refusal> Policy::MayOpenSession(const Account& account) const {

@@ -12,10 +12,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "broker/config/config.h"
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
+#include "broker/quotas.h"
 #include "broker/slots.h"
 #include "broker/tenants/tenant.h"
 
@@ -45,6 +47,8 @@ class Policy {
   std::optional<Refusal> MayOpenSession(const Account& account) const;
   // How many sessions an account may have at once.
   uint64_t SessionLimitOf(const Account& account) const;
+
+  void AddQuotas(const Account& account, std::vector<QuotaUse>* quotas) const;
 
   // It counts as long as the slot is held.
   [[nodiscard]] std::shared_ptr<void> ConnectionOpened(const Account& account);

@@ -492,6 +492,18 @@ void ResourceHub::Unwatch(uint64_t watch_id) {
   Rearm();
 }
 
+void ResourceHub::AddQuotas(const Account& account, std::vector<QuotaUse>* quotas) const {
+  thread_.Assert();
+  using wire::QuotaKind;
+  const auto limit_of = [](uint64_t own, uint64_t of_user) { return own != 0 ? own : of_user; };
+  quotas->push_back({QuotaKind::kResources, registry_.CountOf(account.name),
+                     limit_of(account.limits.max_resources, config_.max_resources_per_user)});
+  quotas->push_back({QuotaKind::kResourceBytes, registry_.BytesOf(account.name),
+                     limit_of(account.limits.max_resource_bytes, config_.max_bytes_per_user)});
+  quotas->push_back({QuotaKind::kResourceConnections, slots_.CountOf(account.name),
+                     config_.max_connections_per_user});
+}
+
 // A timer that is due too early costs a look; one that was cancelled and made again for every
 // acquire would cost more.
 void ResourceHub::Rearm() {

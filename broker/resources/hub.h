@@ -31,9 +31,11 @@
 #include "broker/os/scoped_handle.h"
 #include "broker/os/thread_checker.h"
 #include "broker/os/types.h"
+#include "broker/quotas.h"
 #include "broker/resources/registry.h"
 #include "broker/resources/streams.h"
 #include "broker/slots.h"
+#include "broker/tenants/tenant.h"
 
 namespace sluice::broker {
 
@@ -100,6 +102,8 @@ class ResourceHub {
   void Unwatch(uint64_t watch_id);
   void SetOnUntold(std::function<void()> on_untold) { registry_.SetOnUntold(std::move(on_untold)); }
   size_t TellWatches(size_t most) { return registry_.TellWatches(most); }
+
+  void AddQuotas(const Account& account, std::vector<QuotaUse>* quotas) const;
 
   const ResourceRegistry& registry() const { return registry_; }
   size_t connection_count() const { return connections_.size(); }

@@ -18,7 +18,7 @@ absl::Status OverLimit(const std::string& whose, const char* what, uint64_t limi
 }
 
 // The bytes of a resource that count against its user's quota.
-uint64_t BytesOf(const ResourceShape& shape, const ResourceMemory& memory) {
+uint64_t CountedBytes(const ResourceShape& shape, const ResourceMemory& memory) {
   return memory.brought_bytes != 0 ? memory.brought_bytes : shape.size_bytes;
 }
 
@@ -119,7 +119,7 @@ absl::StatusOr<CreatedResource> ResourceRegistry::Create(
   absl::StatusOr<Capability> read = id.ok() ? MakeCapability(*id) : id.status();
   absl::StatusOr<Capability> write = id.ok() ? MakeCapability(*id) : id.status();
   if (!read.ok() || !write.ok()) {
-    Subtract(identity, BytesOf(shape, memory));
+    Subtract(identity, CountedBytes(shape, memory));
     return read.ok() ? write.status() : read.status();
   }
   Resource resource;
@@ -358,7 +358,7 @@ bool ResourceRegistry::ForgetIfClosed(uint64_t id) {
     left_open_.erase({resource.look_at_ms, id});
     usage_of_[resource.identity].left_open.erase(id);
   }
-  Subtract(resource.identity, BytesOf(resource.shape, resource.memory));
+  Subtract(resource.identity, CountedBytes(resource.shape, resource.memory));
   resources_.erase(found);
   return true;
 }
@@ -538,6 +538,16 @@ size_t ResourceRegistry::TellWatches(size_t most) {
     watcher.callback(resource.state, false);
   }
   return looked_at;
+}
+
+uint64_t ResourceRegistry::CountOf(const std::string& identity) const {
+  const auto found = usage_of_.find(identity);
+  return found == usage_of_.end() ? 0 : found->second.count;
+}
+
+uint64_t ResourceRegistry::BytesOf(const std::string& identity) const {
+  const auto found = usage_of_.find(identity);
+  return found == usage_of_.end() ? 0 : found->second.bytes;
 }
 
 std::vector<ResourceInfo> ResourceRegistry::List() const {

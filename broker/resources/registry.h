@@ -197,6 +197,9 @@ class ResourceRegistry {
   static constexpr int64_t kMostLookMs = 3'200;
 
   std::vector<ResourceInfo> List() const;
+  // Of an identity, all that counts.
+  uint64_t CountOf(const std::string& identity) const;
+  uint64_t BytesOf(const std::string& identity) const;
   size_t count() const { return resources_.size(); }
   uint64_t bytes() const { return total_.bytes; }
 

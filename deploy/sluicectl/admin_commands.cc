@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,7 @@
 #include "deploy/sluicectl/broker_client.h"
 #include "deploy/sluicectl/endpoint.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/quotas.h"
 #include "deploy/sluicectl/remote_client.h"
 #include "deploy/sluicectl/system_commands.h"
 #include "proto/admin.grpc.pb.h"
@@ -313,6 +315,39 @@ int SessionsCommand(const CommonFlags& flags) {
       .Run(
           [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
             return stub->ListSessions(context, v1::ListSessionsRequest(), &reply);
+          },
+          print);
+}
+
+int AccountsCommand(const CommonFlags& flags) {
+  v1::ListAccountsReply reply;
+  const auto print = [&] {
+    Json list = Json::array();
+    const int account = Width(reply.accounts(), 12, [](auto& entry) { return entry.account(); });
+    if (!flags.json)
+      Print(
+          absl::StrFormat("%-*s %-22s %12s %20s\n", account, "ACCOUNT", "QUOTA", "USED", "LIMIT"));
+    for (const v1::AccountEntry& entry : reply.accounts()) {
+      std::vector<ShownQuota> quotas;
+      for (const v1::QuotaEntry& one : entry.quotas()) {
+        quotas.push_back({ShownText(one.name()), std::nullopt, one.limit()});
+        if (one.counted()) quotas.back().used = one.used();
+      }
+      list.push_back(
+          {{"account", entry.account()}, {"share", entry.share()}, {"quotas", QuotasJson(quotas)}});
+      if (flags.json) continue;
+      for (const ShownQuota& quota : quotas) {
+        Print(absl::StrFormat("%-*s %-22s %12s %20s%s\n", account, ShownText(entry.account()),
+                              quota.name, UsedText(quota), LimitText(quota),
+                              IsFull(quota) ? "  full" : ""));
+      }
+    }
+    if (flags.json) PrintJson({{"accounts", list}});
+  };
+  return AdminCall(flags, Wants::kToLook)
+      .Run(
+          [&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
+            return stub->ListAccounts(context, v1::ListAccountsRequest(), &reply);
           },
           print);
 }

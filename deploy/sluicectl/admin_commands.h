@@ -28,6 +28,7 @@ std::optional<GroupsTold> AskAboutGroups(const CommonFlags& flags);
 int DevicesCommand(const CommonFlags& flags);
 int StatusCommand(const CommonFlags& flags);
 int SessionsCommand(const CommonFlags& flags);
+int AccountsCommand(const CommonFlags& flags);
 int ResourcesCommand(const CommonFlags& flags);
 int KillCommand(const CommonFlags& flags, const std::string& session, const std::string& reason);
 int DrainCommand(const CommonFlags& flags, int64_t timeout_seconds);

@@ -11,6 +11,7 @@
 #include "broker/os/shared_memory.h"
 #include "proto/broker_messages.h"
 #include "proto/command.pb.h"
+#include "proto/quota_messages.h"
 #include "proto/ring_reader.h"
 #include "proto/snapshot.pb.h"
 #include "proto/status_macros.h"
@@ -83,6 +84,7 @@ absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms) {
   if (!socket.ok()) return socket.status();
   auto hello = wire::MakeMessage<wire::Hello>();
   wire::SetString(hello.process_name, "sluicectl");
+  wire::SetString(hello.features, wire::kFeatureQuotas);
   absl::Status sent = os::SendMessage(socket->get(), &hello, sizeof(hello));
   if (!sent.ok()) return sent;
   char packet[wire::kMaxBrokerMessageBytes];
@@ -102,7 +104,33 @@ absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms) {
   if (fds.size() != 1) return absl::InternalError("the daemon sent no snapshot");
   absl::StatusOr<std::string> snapshot = os::ReadSealedCopy(fds[0].get(), kMaxSnapshotBytes);
   if (!snapshot.ok()) return snapshot.status();
-  return Greeting{*std::move(socket), welcome.message, *std::move(snapshot), welcome.session_limit};
+  const bool tells_quotas = wire::IsTerminated(welcome.features) &&
+                            wire::HasFeature(welcome.features, wire::kFeatureQuotas);
+  return Greeting{*std::move(socket), welcome.message, *std::move(snapshot), welcome.session_limit,
+                  tells_quotas};
+}
+
+absl::StatusOr<ToldQuotas> AskQuotas(int socket, int timeout_ms) {
+  const auto ask = wire::MakeMessage<wire::AskQuotas>();
+  RETURN_IF_ERROR(os::SendMessage(socket, &ask, sizeof(ask)));
+  char packet[wire::kMaxBrokerMessageBytes];
+  std::vector<os::UniqueFd> fds;
+  ASSIGN_OR_RETURN(const size_t size, ReceiveWithin(socket, timeout_ms, packet, &fds));
+  wire::Quotas answer;
+  if (!wire::ParseMessage(packet, size, &answer) || !wire::IsTerminated(answer.account) ||
+      answer.count > wire::kMostQuotas) {
+    return absl::InternalError("the daemon sent no Quotas");
+  }
+  ToldQuotas told;
+  told.account = answer.account;
+  for (uint32_t i = 0; i < answer.count; ++i) {
+    const wire::Quota& quota = answer.quotas[i];
+    const char* name = wire::QuotaName(static_cast<wire::QuotaKind>(quota.kind));
+    if (name == nullptr) continue;
+    told.quotas.push_back({name, std::nullopt, quota.limit});
+    if (quota.counted != 0) told.quotas.back().used = quota.used;
+  }
+  return told;
 }
 
 absl::Status TrySession(int socket, int timeout_ms) {

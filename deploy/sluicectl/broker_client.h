@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "broker/os/scoped_handle.h"
+#include "deploy/sluicectl/quotas.h"
 
 namespace sluice::ctl {
 
@@ -36,10 +37,18 @@ struct Greeting {
   std::string problem;   // Why the daemon has no devices; empty if it has.
   std::string snapshot;  // Bytes of a PlatformSnapshot.
   uint32_t session_limit = 0;
+  bool tells_quotas = false;  // To AskQuotas.
 };
 
 // Status codes are those of ConnectLocal; kPermissionDenied also if the daemon's policy refuses.
 absl::StatusOr<Greeting> Greet(const std::string& socket_path, int timeout_ms);
+
+// Of this user's account, what the daemon says that it has and may have.
+struct ToldQuotas {
+  std::string account;
+  std::vector<ShownQuota> quotas;
+};
+absl::StatusOr<ToldQuotas> AskQuotas(int socket, int timeout_ms);
 
 // OK if the daemon starts a worker for us and that gets ready; else what either says. It ends as
 // this returns.

@@ -94,6 +94,7 @@ class Examination : private Steps {
   void CheckClientsFolder(const EndpointAddress& endpoint);
   void CheckDevices(const std::string& problem, const std::string& snapshot);
   void CheckControlGroups(const EndpointAddress& endpoint);
+  void CheckQuotas(const Greeting& greeting);
   void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
   void CheckContexts(const PlatformList& list);
@@ -333,6 +334,7 @@ void Examination::CheckLocal(const EndpointAddress& endpoint) {
   Ok("daemon's socket", "the daemon answers");
   CheckDevices(greeting->problem, greeting->snapshot);
   CheckControlGroups(endpoint);
+  CheckQuotas(*greeting);
   const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
   if (session.ok()) return Ok("session", "the daemon opened one for this user");
   Failed("session", std::string(session.message()),
@@ -375,6 +377,15 @@ void Examination::CheckControlGroups(const EndpointAddress& endpoint) {
   if (!told.has_value()) return;
   if (told->advice.empty()) return Ok("control groups", told->there);
   Warning("control groups", told->there, told->advice);
+}
+
+// Of this user's account, before this opens a session.
+void Examination::CheckQuotas(const Greeting& greeting) {
+  if (!greeting.tells_quotas) return Skipped("quotas", "the daemon is older, and does not say");
+  absl::StatusOr<ToldQuotas> told = AskQuotas(greeting.socket.get(), flags_.timeout_ms);
+  if (told.ok()) return Quotas(told->account, std::move(told->quotas));
+  Failed("quotas", std::string(told.status().message()),
+         "install sluicectl and sluiced of one release");
 }
 
 // As the driver asks: what is wrong with name, route, TLS or token is in its words.

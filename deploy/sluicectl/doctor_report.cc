@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/sluicectl/exit_codes.h"
 #include "deploy/sluicectl/output.h"
 
@@ -35,6 +37,22 @@ const char* WordFor(const Step& step) {
 
 }  // namespace
 
+void Steps::Quotas(const std::string& account, std::vector<ShownQuota> quotas) {
+  std::vector<std::string> all;
+  std::vector<std::string> full;
+  for (const ShownQuota& quota : quotas) {
+    all.push_back(QuotaText(quota));
+    if (IsFull(quota)) full.push_back(QuotaText(quota));
+  }
+  quotas_.push_back({{"account", account}, {"quotas", QuotasJson(quotas)}});
+  const std::string text = absl::StrCat(account, ": ", absl::StrJoin(all, "; "));
+  if (full.empty()) return Ok("quotas", text);
+  Warning("quotas", text,
+          absl::StrCat("at its limit: ", absl::StrJoin(full, "; "),
+                       ". End what is not needed, or ask whoever runs the daemon for more "
+                       "(sluiced.toml(5))"));
+}
+
 void Steps::Tell(bool json) {
   for (; !json && told_ < steps_.size(); ++told_) {
     const Step& step = steps_[told_];
@@ -56,7 +74,7 @@ int Steps::Report(bool json, const char* healthy_text, const char* other_text) {
                     {"advice", step.advice}});
   }
   if (json) {
-    const nlohmann::json report = {{"healthy", healthy}, {"steps", list}};
+    const nlohmann::json report = {{"healthy", healthy}, {"steps", list}, {"accounts", quotas_}};
     PrintJson(report);
   } else {
     std::printf("%s", healthy ? healthy_text : other_text);

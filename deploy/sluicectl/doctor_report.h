@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "deploy/sluicectl/quotas.h"
 
 namespace sluice::ctl {
 
@@ -27,6 +30,8 @@ class Steps {
   void Warning(const std::string& name, const std::string& found, const std::string& advice) {
     steps_.push_back({name, Step::kWarning, found, advice});
   }
+  // Shown whole in JSON, too.
+  void Quotas(const std::string& account, std::vector<ShownQuota> quotas);
   void Skipped(const std::string& name, const std::string& why) {
     steps_.push_back({name, Step::kSkipped, why, ""});
   }
@@ -40,6 +45,7 @@ class Steps {
  private:
   std::vector<Step> steps_;
   size_t told_ = 0;
+  nlohmann::json quotas_ = nlohmann::json::array();
 };
 
 }  // namespace sluice::ctl

@@ -89,6 +89,7 @@ int Dispatch(const CLI::App& app, const AllFlags& flags) {
   if (name == "devices") return DevicesCommand(flags.common);
   if (name == "status") return StatusCommand(flags.common);
   if (name == "sessions") return SessionsCommand(flags.common);
+  if (name == "accounts") return AccountsCommand(flags.common);
   if (name == "resources") return ResourcesCommand(flags.common);
   if (name == "kill") return KillCommand(flags.common, flags.session, flags.reason);
   if (name == "listener") return RunListenerCommand(flags.common);
@@ -214,6 +215,7 @@ int Main(int argc, char** argv) {
   AddSubcommand(&app, "devices", "List the devices that the daemon offers", &flags.common);
   AdminSubcommand(&app, "status", "Show the daemon's state", &flags.common);
   AdminSubcommand(&app, "sessions", "List the running sessions", &flags.common);
+  AdminSubcommand(&app, "accounts", "List what each account has and may have", &flags.common);
   AdminSubcommand(&app, "resources", "List the resources that programs share", &flags.common);
   CLI::App* kill = AdminSubcommand(&app, "kill", "End one session", &flags.common);
   kill->add_option("session", flags.session, "The session's id; `sluicectl sessions` lists them")

@@ -410,6 +410,25 @@ absl::StatusOr<os::UniqueFd> WorkerGroups::Add(uint64_t session, const Account& 
   return made;
 }
 
+WorkerGroups::Use WorkerGroups::UseOf(const Account& account) const {
+  const State& state = *state_;
+  state.thread.Assert();
+  Use use;
+  if (state.top.empty()) return use;
+  // There is none before its first session.
+  const std::string group = Below(state.accounts, FolderNameOf(account.name));
+  const auto limit_of = [](uint64_t limit) { return limit == kNoLimit ? 0 : limit; };
+  if (state.controllers.contains("memory")) {
+    use.memory_bytes = os::ReadNumberOfGroup(group, "memory.current").value_or(0);
+    use.memory_limit = limit_of(state.AccountMemory());
+  }
+  if (state.controllers.contains("pids")) {
+    use.processes = os::ReadNumberOfGroup(group, "pids.current").value_or(0);
+    use.process_limit = limit_of(state.AccountProcesses());
+  }
+  return use;
+}
+
 WorkerGroups::End WorkerGroups::Remove(uint64_t session) {
   State& state = *state_;
   state.thread.Assert();

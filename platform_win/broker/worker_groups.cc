@@ -26,6 +26,8 @@ absl::StatusOr<os::UniqueFd> WorkerGroups::Add(uint64_t, const Account&, uint64_
   return os::UniqueFd();
 }
 
+WorkerGroups::Use WorkerGroups::UseOf(const Account&) const { return {}; }
+
 WorkerGroups::End WorkerGroups::Remove(uint64_t) { return {}; }
 
 }  // namespace sluice::broker

@@ -138,6 +138,33 @@ def device_memory():
                      log[-1500:])
 
 
+def shown():
+    """A user sees the quotas of the own account alone, by doctor; operators see everybody's."""
+    with Daemon(f"device_memory_per_account = {32 * MIB}\nmax_sessions_per_user = 3") as daemon:
+        alice, bob = Program(daemon, ALICE), Program(daemon, BOB)
+        alice.make(2, 8 * MIB)
+        bob.make(1, 8 * MIB)
+        doctor = ["setpriv", f"--reuid={ALICE}", f"--regid={ALICE}", "--clear-groups", str(harness.built("sluicectl")),
+                  "doctor"]
+        told = json.loads(subprocess.run([*doctor, "--json"], env=daemon.environment(), capture_output=True, text=True,
+                                         timeout=SECONDS).stdout)
+        own = {entry["account"]: entry["quotas"] for entry in told.get("accounts", [])}
+        report.check(list(own) == [f"uid:{ALICE}"], "doctor shows a user the own account alone", own)
+        own = own.get(f"uid:{ALICE}", {})
+        report.check(own.get("sessions") == {"used": 1, "limit": 3}, "its sessions", own)
+        report.check(own["device_memory_bytes"]["limit"] == 32 * MIB and
+                     16 * MIB <= own["device_memory_bytes"]["used"] <= 32 * MIB, "its device memory", own)
+        report.check({"host_memory_bytes", "connections", "resource_bytes", "cache_bytes"} <= set(own), "and the rest", own)
+        everybody = {entry["account"]: entry["quotas"] for entry in daemon.ctl("accounts")[1]["accounts"]}
+        report.check({f"uid:{ALICE}", f"uid:{BOB}"} <= set(everybody) and
+                     everybody[f"uid:{ALICE}"]["device_memory_bytes"] == own["device_memory_bytes"],
+                     "operators see all accounts", everybody)
+        more = [Program(daemon, ALICE) for _ in range(2)]
+        text = subprocess.run(doctor, env=daemon.environment(), capture_output=True, text=True, timeout=SECONDS).stdout
+        report.check("warning  quotas" in text and "at its limit: sessions 3 of 3" in text, "doctor names what is full", text)
+        ended([alice, bob, *more])
+
+
 def crowd():
     """Sessions of one account that all want more than there is: no sum beyond it, and all get on."""
     limit = 48 * MIB
@@ -311,6 +338,7 @@ if os.geteuid() != 0:
     sys.exit(0)
 harness.let_others_run()
 device_memory()
+shown()
 crowd()
 listeners()
 disk()

@@ -108,6 +108,10 @@ class Examination {
     }
     steps_.Ok("daemon's pipe", "the daemon answers");
     CheckDevices(greeting->problem, greeting->snapshot);
+    if (greeting->tells_quotas) {
+      absl::StatusOr<ToldQuotas> told = AskQuotas(greeting->socket.get(), flags_.timeout_ms);
+      if (told.ok()) steps_.Quotas(told->account, std::move(told->quotas));
+    }
     const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
     if (session.ok()) return steps_.Ok("session", "the daemon opened one for this user");
     steps_.Failed("session", std::string(session.message()),

@@ -61,8 +61,8 @@ mode_t SocketModeOf(const std::string& path) {
 // one with the place where it can be asked for.
 TEST_F(MonitorTest, NothingIsChangedThroughIt) {
   BrokerProcess broker(directory_, {});
-  const std::set<std::string> shows = {"Status", "ListSessions", "ListResources", "ListDevices",
-                                       "ListListeners"};
+  const std::set<std::string> shows = {"Status",        "ListSessions", "ListAccounts",
+                                       "ListResources", "ListDevices",  "ListListeners"};
   const auto* service =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("sluice.v1.Admin");
   ASSERT_NE(service, nullptr);

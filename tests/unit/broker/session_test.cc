@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "broker/os/peer_identity.h"
 #include "broker/os/shared_memory.h"
 #include "proto/admin.grpc.pb.h"
+#include "proto/quota_messages.h"
 #include "tests/unit/broker/broker_process.h"
 
 namespace sluice::broker {
@@ -65,6 +67,58 @@ class AdminClient {
  private:
   std::unique_ptr<v1::Admin::Stub> stub_;
 };
+
+// A client is told what its own account has and may have, as operators are; and only if it has said
+// that it will ask.
+TEST_F(SessionTest, QuotasAreTold) {
+  BrokerProcess broker(directory_, {.config = "[limits]\nmax_sessions_per_user = 5\n"
+                                              "objects_per_session = 7\n"
+                                              "device_memory_per_account = \"1MiB\"\n"
+                                              "[resources]\nmax_resources_per_user = 3\n"});
+  TestClient client(broker.socket());
+  auto hello = wire::MakeMessage<wire::Hello>();
+  wire::SetString(hello.features, wire::kFeatureQuotas);
+  wire::Welcome welcome;
+  os::UniqueFd snapshot;
+  ASSERT_TRUE(client.Send(hello) && client.Receive(&welcome, &snapshot));
+  EXPECT_TRUE(wire::HasFeature(welcome.features, wire::kFeatureQuotas)) << welcome.features;
+  wire::SessionOpened opened;
+  const os::UniqueFd session = client.Open(&opened);
+  ASSERT_TRUE(session.valid());
+  wire::Quotas told;
+  ASSERT_TRUE(client.Send(wire::MakeMessage<wire::AskQuotas>()) && client.Receive(&told));
+  EXPECT_EQ(std::string(told.account), "uid:" + std::to_string(::geteuid()));
+  const auto is = [&](wire::QuotaKind kind, std::optional<uint64_t> used, uint64_t limit) {
+    for (uint32_t i = 0; i < told.count; ++i) {
+      const wire::Quota& quota = told.quotas[i];
+      if (quota.kind != static_cast<uint32_t>(kind)) continue;
+      EXPECT_EQ(quota.counted, used.has_value() ? 1u : 0u) << wire::QuotaName(kind);
+      EXPECT_EQ(quota.used, used.value_or(0)) << wire::QuotaName(kind);
+      EXPECT_EQ(quota.limit, limit) << wire::QuotaName(kind);
+      return;
+    }
+    ADD_FAILURE() << "nothing about " << wire::QuotaName(kind);
+  };
+  is(wire::QuotaKind::kSessions, 1, 5);
+  is(wire::QuotaKind::kConnections, 1, 512);
+  is(wire::QuotaKind::kObjects, std::nullopt, 35);
+  is(wire::QuotaKind::kDeviceMemory, 0, 1 << 20);
+  is(wire::QuotaKind::kResources, 0, 3);
+  is(wire::QuotaKind::kResourceBytes, 0, 4ULL << 30);
+
+  v1::ListAccountsReply reply;
+  grpc::ClientContext context;
+  AdminClient::SetDeadline(&context);
+  ASSERT_TRUE(AdminClient(broker).stub().ListAccounts(&context, {}, &reply).ok());
+  ASSERT_EQ(reply.accounts_size(), 1);
+  EXPECT_EQ(reply.accounts(0).account(), told.account);
+  EXPECT_EQ(reply.accounts(0).quotas_size(), static_cast<int>(told.count));
+
+  TestClient other(broker.socket());
+  ASSERT_TRUE(other.Greet(&welcome, &snapshot));
+  ASSERT_TRUE(other.Send(wire::MakeMessage<wire::AskQuotas>()));
+  EXPECT_TRUE(other.IsClosedByPeer());
+}
 
 // The Welcome carries the probe's bytes, frozen, and the features that both sides have.
 TEST_F(SessionTest, WelcomeCarriesTheSnapshot) {
