@@ -16,6 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "broker/base/log.h"
 #include "broker/os/command_line.h"
 #include "broker/os/file.h"
@@ -47,6 +49,7 @@ constexpr int kControlSocket = 4;
 // The pages on which the broker gives turns.
 constexpr int kTurnOrders = 5;
 constexpr int kTurnWords = 6;
+constexpr absl::Duration kAfterClient = absl::Seconds(2);  // Far more than an end takes by itself.
 
 // One ring: made and sealed here, mapped here, its descriptor for the client.
 absl::StatusOr<std::pair<os::UniqueFd, os::SharedMapping>> MakeRing(const char* name) {
@@ -148,6 +151,22 @@ void OnHandleChannel(Session& session) {
   if (!status.ok()) EndForViolation(session, std::string(status.message()));
 }
 
+// Once the client has gone, this ends the process if nobody else does: the main thread may be in a
+// driver, which it loads before it looks, and the broker may be gone, whose timer would do it.
+void EndSoonAfterClient() {
+  os::StartDetached([] {
+    const absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
+    if (!poller.ok() ||
+        !(*poller)->Add(kHandleChannel, kHandleChannel, os::Poller::Interest::kHangUp).ok()) {
+      return;
+    }
+    std::vector<uint64_t> ready;
+    while (ready.empty()) (*poller)->Wait(-1, &ready);
+    absl::SleepFor(kAfterClient);
+    EndProcess(0);
+  });
+}
+
 // The main thread: the client's end ends us; the broker may ask for numbers.
 [[noreturn]] void Watch(Session& session) {
   const absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
@@ -230,6 +249,7 @@ absl::Status RunSession(const WorkerOptions& all) {
   const SessionOptions& options = all.session;
   ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
   ASSIGN_OR_RETURN(auto replies, MakeRing("sluice-replies"));
+  EndSoonAfterClient();
   // All of this lives until the process ends.
   static Session& session = *new Session(options, kHandleChannel, replies.second.data());
   RETURN_IF_ERROR(AttachTurns(all.turns, session));

@@ -6,6 +6,15 @@ build, while a buffer is mapped, and while a shared object is acquired.
 No hang, no crash, the codes of a lost session (client_icd/session/README.md), and afterwards no process,
 descriptor or memory file more than before. Usage: failure_kill.py ring|network
 """
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import struct
+import tempfile
+
 import harness
 
 HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
@@ -193,6 +202,40 @@ def kill_broker(moment):
         report.check(gone, f"{name}: no worker outlives its application", daemon.workers())
 
 
+# A driver holds a worker while it starts, so that the worker does not come to look after its client. It ends soon after
+# its client all the same, with the broker and without.
+def leave_hung_start(broker_dies):
+    name = f"a start that hangs, {'its broker gone' if broker_dies else 'with its broker'}"
+    with tempfile.TemporaryDirectory(prefix="sluice-test-") as folder:
+        os.chmod(folder, 0o755)
+        shutil.copytree("/etc/OpenCL/vendors", folder, dirs_exist_ok=True)
+        pathlib.Path(folder, "hang.icd").write_text(f"{harness.built('libsession_hang_driver.so')}\n")
+        with harness.Daemon(KIND).start_with({"OCL_ICD_VENDORS": folder}) as daemon:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+                client.settimeout(HANG_SECONDS)
+                client.connect(str(daemon.socket))
+
+                def ask(kind, body):
+                    client.send(struct.pack("<IHH", 0x45434c53, kind, 8 + len(body)) + body)
+                    return socket.recv_fds(client, 1024, 4)[1]
+                for fd in ask(1, b"".ljust(256, b"\0") + b"hung".ljust(64, b"\0")):
+                    os.close(fd)
+                channel = ask(3, struct.pack("<IIQ", 0, 0, 1))
+                workers = harness.wait_until(daemon.workers, 5)
+                hangs = channel and not select.select(channel, [], [], 3)[0]
+                report.check(hangs and workers, f"{name}: the worker hangs", daemon.log.read_text()[-1000:])
+                if broker_dies:
+                    daemon.kill_broker()
+                for fd in channel:
+                    os.close(fd)
+            gone = harness.wait_until(lambda: not daemon.workers(), 10)
+            report.check(gone, f"{name}: it does not outlive its client", daemon.workers())
+            for pid in daemon.workers():
+                os.kill(pid, signal.SIGKILL)
+            if broker_dies:
+                daemon.start()
+
+
 # The broker dies with all resources while an application holds one. With the next broker the first of everything
 # works: of what the application made before, only the old resource and the old connection are lost.
 def kill_broker_of_resources():
@@ -291,6 +334,8 @@ def main():
         kill_broker(moment)
     if KIND == "ring":  # Resources are shared on the daemon's machine.
         kill_broker_of_resources()
+        for broker_dies in (False, True):
+            leave_hung_start(broker_dies)
     stop_at_once()
     lose_device()
     report.exit()
