@@ -100,6 +100,7 @@ std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& r
       absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
       absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
       absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
+      absl::StrCat("--limit-kernel-ms=", limits_.kernel_time_ms),
       absl::StrCat("--sync=", sync ? 1 : 0),
       "--says-ready=1"};
 }

@@ -178,6 +178,7 @@ void ReadLimits(SectionReader section, LimitsConfig* limits) {
   section.Count("in_flight_commands_per_session", 0, &limits->in_flight_commands);
   section.Bytes("program_bytes", &limits->program_bytes);
   section.Count("build_time_ms", 0, &limits->build_time_ms);
+  section.Count("kernel_time_ms", 0, &limits->kernel_time_ms);
   section.Bytes("worker_memory_bytes", &limits->worker_memory_bytes, kLeastWorkerMemory);
   section.Finish();
 }

@@ -67,6 +67,7 @@ struct LimitsConfig {
   uint64_t in_flight_commands = 1'000'000;
   uint64_t program_bytes = 64ULL << 20;
   uint64_t build_time_ms = 600'000;
+  uint64_t kernel_time_ms = 0;       // Of one command on the device.
   uint64_t worker_memory_bytes = 0;  // A worker process's own memory.
 };
 

@@ -61,6 +61,9 @@ struct DriverQuirks {
   bool overtakes = false;
   // Callbacks come from a thread that looks every 20 ms: events are polled (queues/completions.h).
   bool calls_back_late = false;
+  // A command that runs is CL_SUBMITTED, and one that waits for others CL_QUEUED
+  // (queues/kernel_watch.h).
+  bool never_says_running = false;
   // A command that has begun and fails (a fault on the device) takes its whole context with it: in
   // a queue in order, one that has completed says that those before it have.
   bool faults_end_contexts = false;
@@ -126,6 +129,8 @@ inline constexpr QuirkRow kQuirkRows[] = {
     // 580 on an H200: eight writes that had ended after 0.65 ms were told after 20. Until callbacks
     // come at once.
     {&DriverQuirks::calls_back_late, KnownDriver::kNvidia, 0, kAnyLater},
+    // 580 on an H100. Until a command that runs is CL_RUNNING.
+    {&DriverQuirks::never_says_running, KnownDriver::kNvidia, 0, kAnyLater},
     // 580.159.04 (H100): after a wild write every command of the context fails. No fault of the
     // driver's: the row stays as long as it does so.
     {&DriverQuirks::faults_end_contexts, KnownDriver::kNvidia, 0, kAnyLater},

@@ -21,6 +21,7 @@ struct Limits {
   uint64_t program_bytes = 256 << 20;
   uint64_t in_flight = 0;  // Commands accepted and not ended; 0: no limit.
   uint64_t build_ms = 0;   // Of one build, compilation or link; 0: no limit.
+  uint64_t kernel_ms = 0;  // Of one command on the device (queues/kernel_watch.h); 0: no limit.
 };
 
 // An honest client may have so much in flight beyond its limit: it counts no Finish and no build.

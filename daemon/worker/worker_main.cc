@@ -31,6 +31,7 @@
 #include "daemon/worker/probe.h"
 #include "daemon/worker/programs/compile_cache.h"
 #include "daemon/worker/programs/include_folder.h"
+#include "daemon/worker/queues/kernel_watch.h"
 #include "daemon/worker/worker_files.h"
 #include "daemon/worker/worker_options.h"
 #include "daemon/worker/worker_process.h"
@@ -100,9 +101,9 @@ void EndSession(Session& session, std::string_view reason) {
   session.replies().Send(reply, wire::Wake::kUrgent);
 }
 
-// The driver is stuck in a compiler, perhaps with locks held: the session ends.
+// The driver is stuck in a compiler, perhaps with locks held, or in a kernel: the session ends.
 void EndAfterOverrun(Session& session, const std::string& why) {
-  Log(LogLevel::kWarning, "worker", "session ended: a build took too long",
+  Log(LogLevel::kWarning, "worker", "session ended: over a limit of time",
       {{"session", HexId(session.options().session_id)}, {"reason", why}});
   Notice(wire::WorkerNoticeKind::kInfo, why);
   EndSession(session, why);
@@ -260,6 +261,10 @@ absl::Status RunSession(const WorkerOptions& all) {
   // The client cannot see our log.
   if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
   session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
+  if (const uint64_t limit_ms = options.limits.kernel_ms; limit_ms != 0) {
+    new KernelWatch(&session.completions(), limit_ms,
+                    [](const std::string& why) { EndAfterOverrun(session, why); });
+  }
   static CompileCache& cache = *new CompileCache(CompileCacheFolder(), options.cache_bytes);
   session.builds().set_after_each([] { cache.AfterBuild(); });
   static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());

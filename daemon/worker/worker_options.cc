@@ -30,6 +30,7 @@ bool TakeLimit(const std::string& name, const std::string& value, Limits* limits
   if (name == "--limit-program-bytes") return ParseLimit(value, kNoLimit, &limits->program_bytes);
   if (name == "--limit-in-flight") return ParseLimit(value, 0, &limits->in_flight);
   if (name == "--limit-build-ms") return ParseLimit(value, 0, &limits->build_ms);
+  if (name == "--limit-kernel-ms") return ParseLimit(value, 0, &limits->kernel_ms);
   return true;  // One that this worker does not know yet is the broker's to keep.
 }
 

@@ -59,6 +59,22 @@ def build_time():
     report.check("build_time_ms" in log, "the daemon's log names the limit", log[-400:])
 
 
+def kernel_time():
+    limit = 1000
+    application, log = run(f"kernel_time_ms = {limit}", "kernel", str(limit))
+    for key, what in (("short", "short kernels for longer than that, in order"), ("held", "one that is held for longer"),
+                      ("short_out_of_order", "short kernels for longer than that, out of order")):
+        report.check(application.value(key) == 0, f"kernel_time_ms: {what}", application.value(key))
+    took = application.value("endless_ms")
+    report.check(application.value("endless") not in (0, None), "kernel_time_ms: clFinish says that an endless kernel failed",
+                 application.value("endless"))
+    report.check(took is not None and limit <= took < 10 * limit, "kernel_time_ms: when its time is over", f"{took} ms")
+    report.check(application.value("notified") == 1 and "kernel_time_ms" in application.output,
+                 "kernel_time_ms: the context is told, by the key's name", application.output[-500:])
+    report.check(application.value("new_context") == 0, "kernel_time_ms: a new context works")
+    report.check("kernel_time_ms" in log, "the daemon's log names kernel_time_ms", log[-400:])
+
+
 def memory():
     size = 64 << 20
     application, _ = run(f"memory_bytes_per_session = {size}", "memory", str(size))
@@ -163,6 +179,7 @@ def worker_memory():
 
 in_flight()
 build_time()
+kernel_time()
 worker_memory()
 memory()
 objects()

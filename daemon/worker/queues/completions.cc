@@ -34,10 +34,11 @@ struct Completions::Pending {
   std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
   bool ended = false;                               // Known to have ended: no longer in the list.
   cl_int status = kNotRead;                         // Then.
-  bool taken = false;   // Out of its lane: in the hands of who delivers.
-  bool polled = false;  // The driver was not asked for one.
-  PendingRef self;      // While in the list.
-  PendingRef drivers;   // Until the driver has called back: it holds the bare pointer.
+  bool taken = false;         // Out of its lane: in the hands of who delivers.
+  bool polled = false;        // The driver was not asked for one.
+  int64_t runs_since_ns = 0;  // LongestRunNs has seen it run from then on; its thread's own.
+  PendingRef self;            // While in the list.
+  PendingRef drivers;         // Until the driver has called back: it holds the bare pointer.
   Pending* next = nullptr;
   Pending* previous = nullptr;
 };
@@ -53,6 +54,7 @@ class CompletionLane {
   // True if the caller is to deliver.
   bool NoteEnded() {
     ++ended_;
+    ++all_ended_;
     return !std::exchange(delivering_, true);
   }
 
@@ -108,6 +110,12 @@ class CompletionLane {
     waiting_.push_front(pending);
   }
 
+  // When LongestRunNs last found that more had ended.
+  int64_t SeenToEndNs(int64_t now) {
+    if (std::exchange(all_ended_seen_, all_ended_) != all_ended_) seen_to_end_ns_ = now;
+    return seen_to_end_ns_;
+  }
+
   bool idle() const { return waiting_.empty() && !delivering_; }
   bool in_order() const { return in_order_; }
 
@@ -115,6 +123,9 @@ class CompletionLane {
   const bool in_order_;
   std::deque<Completions::PendingRef> waiting_;
   size_t ended_ = 0;  // Of those waiting.
+  uint64_t all_ended_ = 0;
+  uint64_t all_ended_seen_ = 0;
+  int64_t seen_to_end_ns_ = 0;
   bool delivering_ = false;
 };
 
@@ -385,6 +396,15 @@ void Completions::Sweep(bool only_failed, const Pending* end) {
   }
 }
 
+// It is one of them, or of an in-order queue with one that is older.
+bool Completions::IsBehindOneOf(const Looks& looks, const Pending& pending) {
+  const CompletionLane* const lane = pending.order.lane.get();
+  return std::any_of(looks.begin(), looks.end(), [&](const auto& look) {
+    return look.first.get() == &pending ||
+           (lane != nullptr && lane->in_order() && look.first->order.lane.get() == lane);
+  });
+}
+
 // Adds to `looks`, from `p` on, what may have ended: of a queue in order only the oldest, since
 // what is behind it has not ended before it. Returns where to go on.
 Completions::Pending* Completions::CollectLocked(Pending* p, Looks* looks) {
@@ -392,12 +412,7 @@ Completions::Pending* Completions::CollectLocked(Pending* p, Looks* looks) {
   const size_t most = looks->size() + kLooksAtOnce;
   for (int i = 0; p != nullptr && i < kMostSteps && looks->size() < most; ++i, p = p->next) {
     if (!p->polled) continue;
-    const CompletionLane* const lane = p->order.lane.get();
-    const bool seen = std::any_of(looks->begin(), looks->end(), [&](const auto& look) {
-      return look.first.get() == p ||
-             (lane != nullptr && lane->in_order() && look.first->order.lane.get() == lane);
-    });
-    if (!seen) looks->emplace_back(p->self, p->event);
+    if (!IsBehindOneOf(*looks, *p)) looks->emplace_back(p->self, p->event);
   }
   return p;
 }
@@ -462,6 +477,32 @@ Completions::Polled Completions::Poll() {
     polled.any_left = polled_count_ != 0;
     return polled;
   }
+}
+
+int64_t Completions::LongestRunNs() {
+  constexpr int kMostSteps = 4096;
+  constexpr size_t kMostLooks = 64;
+  Looks looks;
+  {
+    absl::MutexLock lock(&mu_);
+    const Pending* p = first_;
+    for (int i = 0; p != nullptr && i < kMostSteps && looks.size() < kMostLooks; ++i, p = p->next) {
+      if (!IsBehindOneOf(looks, *p)) looks.emplace_back(p->self, p->event);
+    }
+  }
+  const int64_t now = wire::MonotonicNs();
+  int64_t longest = 0;
+  for (const auto& [pending, event] : looks) {
+    if (StatusOf(event->get()) != pending->order.runs_as) continue;
+    if (pending->runs_since_ns == 0) pending->runs_since_ns = now;
+    int64_t since = pending->runs_since_ns;
+    if (pending->order.runs_as != CL_RUNNING && pending->order.lane != nullptr) {
+      absl::MutexLock lock(&mu_);
+      since = std::max(since, pending->order.lane->SeenToEndNs(now));
+    }
+    longest = std::max(longest, now - since);
+  }
+  return longest;
 }
 
 bool Completions::AllDelivered(const LaneRef& lane) {

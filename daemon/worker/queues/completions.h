@@ -76,7 +76,8 @@ struct CompletionOrder {
   bool ends_with_later = false;
   // Nothing but the device is awaited, as far as is known (turn_gate.h).
   bool can_run = false;
-  CommandShare share = {};  // Counted as in flight until it has ended.
+  cl_int runs_as = CL_RUNNING;  // Its status while it runs (DriverQuirks::never_says_running).
+  CommandShare share = {};      // Counted as in flight until it has ended.
 };
 
 class Completions {
@@ -118,6 +119,11 @@ class Completions {
   // Delivers every event that has ended in whatever way.
   void SweepEnded();
 
+  // The longest time for which a command has run, as the driver says, since this first saw it run
+  // and, where that is less clear, since its queue last ended one. 0: none runs. One thread's, at
+  // intervals (kernel_watch.h).
+  int64_t LongestRunNs();
+
   // True if nothing of the lane waits to be delivered.
   bool AllDelivered(const LaneRef& lane);
 
@@ -140,6 +146,7 @@ class Completions {
   using Looks =
       absl::InlinedVector<std::pair<PendingRef, std::shared_ptr<const UniqueCl<cl_event>>>,
                           2 * kLooksAtOnce>;
+  static bool IsBehindOneOf(const Looks& looks, const Pending& pending);
   static Pending* CollectLocked(Pending* from, Looks* looks);
   // Of the lane of `oldest`, which has ended: the newest that has, as far as some looks tell.
   std::pair<PendingRef, cl_int> NewestEnded(const PendingRef& oldest, cl_int status);

@@ -36,6 +36,7 @@ Enqueuer::Enqueuer(Session& session, const pb::Enqueue& on, Zeros zeros)
       mirror_mem_id_(on.mirror_mem_id()),
       mirror_offset_(on.mirror_offset()) {
   queue_ = Find<QueueObject>(on.queue_id());
+  counted_ = session.quota().limits().kernel_ms != 0;
   if (!session.MayAccept()) Fail(CL_OUT_OF_RESOURCES);
   // Before the driver has been asked for anything.
   if (named_) Fail(session.CheckNew(event_id_));
@@ -130,7 +131,7 @@ void Enqueuer::TakeTurn() {
       return completions.polls() && completions.Poll().any_left;
     };
     meanwhile.wake_client = [this] { session_.replies().WakeWaiter(); };
-    counted_ = turns.Wait(meanwhile);
+    counted_ |= turns.Wait(meanwhile);
   }
   turns.NoteSubmitted();
 }
@@ -209,6 +210,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       waits && fails_as_ours_ && queue_->device->quirks.fails_waits_with_minus_one,
       ends_with_later,
       can_run_,
+      queue_->device->quirks.never_says_running ? CL_SUBMITTED : CL_RUNNING,
       std::move(share)};
   const bool asked = event_id_ != 0 || carried != nullptr;
   queue_->uncounted |= can_run_ && !asked && !counted_;

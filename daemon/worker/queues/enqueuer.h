@@ -149,7 +149,7 @@ class Enqueuer {
   bool waits_elsewhere_ = false;  // Not only for commands that end with a later one of its queue.
   bool waits_for_stuck_ = false;  // For what may wait for somebody else, or is somebody else's.
   bool can_run_ = false;          // As CompletionOrder's.
-  bool counted_ = false;          // Until it has ended, whoever asks about it (turn_gate.h).
+  bool counted_ = false;  // Watched until it has ended, whoever asks (turn_gate.h, kernel_watch.h).
   bool after_all_ = false;
   bool fails_as_ours_ = false;
 };

@@ -3,7 +3,7 @@
 // The application that goes to its limits: one limit of the daemon's configuration per run, told as
 // `key value` lines. Verdicts are the caller's: failure_limits.py.
 //
-// usage: limits in-flight MOST | build | memory BYTES | objects MOST | program BYTES | context
+// usage: limits in-flight MOST | build | kernel MS | memory BYTES | objects MOST | program BYTES | context
 #include <time.h>
 
 #include "ocl.h"
@@ -121,6 +121,10 @@ static char* endless_source(void) {
   return strcat(text, "A14\nkernel void k() {}\n");
 }
 
+static void pause_for(int ms) {
+  nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L}, NULL);
+}
+
 static void try_build(void) {
   const char* source = endless_source();
   cl_int code = CL_SUCCESS;
@@ -134,10 +138,68 @@ static void try_build(void) {
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_STATUS, sizeof(status), &status, NULL);
   code = clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof(log) - 1, log, NULL);
   printf("build_status %d\nlog_code %d\nlog %s\n", status, code, log);
-  for (int i = 0; i < 5000 && !notified; ++i)
-    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+  for (int i = 0; i < 5000 && !notified; ++i) pause_for(1);
   printf("notified %d\n", notified);
   clReleaseProgram(program);
+  clReleaseContext(context);
+  context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
+  printf("new_context %d\n", code);
+}
+
+// Kernels that together take more than twice the limit, none alone: they all end.
+static cl_int run_short_kernels(cl_kernel kernel, cl_command_queue queue, int limit_ms) {
+  const size_t one = 1;
+  const double end = ocl_seconds() + 2.2e-3 * limit_ms;
+  cl_int code = CL_SUCCESS;
+  while (code == CL_SUCCESS && ocl_seconds() < end) {
+    for (int i = 0; i < 64 && code == CL_SUCCESS; ++i)
+      code = clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL);
+    if (code == CL_SUCCESS) code = clFinish(queue);
+  }
+  return code;
+}
+
+static void try_kernel(int limit_ms) {
+  const char* source =
+      "kernel void count(global volatile uint* out, uint times)"
+      "{ for (uint i = 0; i != times; ++i) out[1] += 1; }"
+      "kernel void endless(global volatile uint* out) { while (out[0] == 0) out[1] += 1; }";
+  const size_t one = 1;
+  const cl_uint times = 10000;
+  cl_int code = CL_SUCCESS;
+  cl_program program = clCreateProgramWithSource(context, 1, &source, NULL, &code);
+  ocl_check(code, "clCreateProgramWithSource");
+  ocl_check(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
+  cl_kernel count = clCreateKernel(program, "count", &code);
+  ocl_check(code, "clCreateKernel");
+  cl_kernel endless = clCreateKernel(program, "endless", &code);
+  ocl_check(code, "clCreateKernel");
+  cl_uint zeros[2] = {0, 0};
+  cl_mem memory = clCreateBuffer(context, CL_MEM_COPY_HOST_PTR, sizeof(zeros), zeros, &code);
+  ocl_check(code, "clCreateBuffer");
+  ocl_check(clSetKernelArg(count, 0, sizeof(memory), &memory), "clSetKernelArg");
+  ocl_check(clSetKernelArg(count, 1, sizeof(times), &times), "clSetKernelArg");
+  ocl_check(clSetKernelArg(endless, 0, sizeof(memory), &memory), "clSetKernelArg");
+  cl_command_queue queue = make_queue(0);
+  cl_command_queue other = make_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+  printf("short %d\n", run_short_kernels(count, queue, limit_ms));
+  printf("short_out_of_order %d\n", run_short_kernels(count, other, limit_ms));
+  // A command that waits does not run.
+  cl_event gate = clCreateUserEvent(context, &code);
+  ocl_check(code, "clCreateUserEvent");
+  ocl_check(clEnqueueNDRangeKernel(queue, count, 1, NULL, &one, NULL, 1, &gate, NULL),
+            "a kernel that waits");
+  ocl_check(clFlush(queue), "clFlush");
+  pause_for(2 * limit_ms);
+  ocl_check(clSetUserEventStatus(gate, CL_COMPLETE), "clSetUserEventStatus");
+  printf("held %d\n", clFinish(queue));
+  const double began = ocl_seconds();
+  ocl_check(clEnqueueNDRangeKernel(queue, endless, 1, NULL, &one, NULL, 0, NULL, NULL),
+            "the endless kernel");
+  printf("endless %d\n", clFinish(queue));
+  printf("endless_ms %d\n", (int)((ocl_seconds() - began) * 1e3));
+  for (int i = 0; i < 5000 && !notified; ++i) pause_for(1);
+  printf("notified %d\n", notified);
   clReleaseContext(context);
   context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
   printf("new_context %d\n", code);
@@ -303,6 +365,7 @@ int main(int argc, char** argv) {
   if (code != CL_SUCCESS) return 0;
   if (strcmp(which, "in-flight") == 0) try_in_flight((int)most);
   if (strcmp(which, "build") == 0) try_build();
+  if (strcmp(which, "kernel") == 0) try_kernel((int)most);
   if (strcmp(which, "memory") == 0) try_memory((size_t)most);
   if (strcmp(which, "objects") == 0) try_objects((int)most);
   if (strcmp(which, "events") == 0) try_events((int)most);

@@ -91,6 +91,7 @@ objects_per_session = 6
 in_flight_commands_per_session = 7
 program_bytes = 8
 build_time_ms = 9
+kernel_time_ms = 10
 worker_memory_bytes = "3GiB"
 [scheduling]
 turns = "on"
@@ -140,6 +141,7 @@ allow_plaintext = true
   EXPECT_EQ(config->limits.in_flight_commands, 7u);
   EXPECT_EQ(config->limits.program_bytes, 8u);
   EXPECT_EQ(config->limits.build_time_ms, 9u);
+  EXPECT_EQ(config->limits.kernel_time_ms, 10u);
   EXPECT_EQ(config->limits.worker_memory_bytes, 3ULL << 30);
   EXPECT_EQ(config->turns.mode, TurnsConfig::Mode::kOn);
   EXPECT_EQ(config->turns.turn_us, 1000);

@@ -33,8 +33,8 @@ TEST(DriverQuirksTest, FactsOfEachVersion) {
   const DriverQuirks pocl7 = OfPocl("7.1");
   for (const DriverQuirks& pocl : {pocl3, pocl6, pocl7}) {
     EXPECT_TRUE(pocl.aborts_on_failed_wait && pocl.fails_waits_with_minus_one && pocl.overtakes);
-    EXPECT_FALSE(pocl.calls_back_late || pocl.waits_in_volume_fills || pocl.has_uuid_of_its_own ||
-                 pocl.fails_images_of_imports || pocl.switches_slowly);
+    EXPECT_FALSE(pocl.calls_back_late || pocl.never_says_running || pocl.waits_in_volume_fills ||
+                 pocl.has_uuid_of_its_own || pocl.fails_images_of_imports || pocl.switches_slowly);
   }
   EXPECT_TRUE(pocl3.frees_failed_commands);
   EXPECT_TRUE(pocl6.frees_failed_commands);
@@ -48,7 +48,7 @@ TEST(DriverQuirksTest, FactsOfEachVersion) {
 // A driver is known by what it says of itself, and one that is not known has no quirks.
 TEST(DriverQuirksTest, DriversAreToldApart) {
   const DriverQuirks nvidia = QuirksOf({0x10de, "OpenCL 3.0 CUDA", "580.65.06"});
-  EXPECT_TRUE(nvidia.calls_back_late && nvidia.waits_in_volume_fills &&
+  EXPECT_TRUE(nvidia.calls_back_late && nvidia.never_says_running && nvidia.waits_in_volume_fills &&
               nvidia.fails_images_of_imports && nvidia.has_uuid_of_its_own &&
               nvidia.switches_slowly);
   EXPECT_FALSE(nvidia.overtakes || nvidia.aborts_on_failed_wait);

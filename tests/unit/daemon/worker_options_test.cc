@@ -18,19 +18,20 @@ WorkerOptions Parse(std::vector<std::string> arguments) {
 
 TEST(WorkerOptionsTest, LimitsAreTaken) {
   const Limits limits = Parse({"--limit-memory=5", "--limit-objects=6", "--limit-program-bytes=7",
-                               "--limit-in-flight=8", "--limit-build-ms=9"})
+                               "--limit-in-flight=8", "--limit-build-ms=9", "--limit-kernel-ms=10"})
                             .session.limits;
   EXPECT_EQ(limits.memory_bytes, 5u);
   EXPECT_EQ(limits.objects, 6u);
   EXPECT_EQ(limits.program_bytes, 7u);
   EXPECT_EQ(limits.in_flight, 8u);
   EXPECT_EQ(limits.build_ms, 9u);
+  EXPECT_EQ(limits.kernel_ms, 10u);
 }
 
 // Each key of sluiced.toml says so; a worker's own default must not stand in for it.
 TEST(WorkerOptionsTest, ZeroIsNoLimit) {
   const Limits limits = Parse({"--limit-memory=0", "--limit-objects=0", "--limit-program-bytes=0",
-                               "--limit-in-flight=0", "--limit-build-ms=0"})
+                               "--limit-in-flight=0", "--limit-build-ms=0", "--limit-kernel-ms=0"})
                             .session.limits;
   Quota quota(limits);
   EXPECT_TRUE(quota.ChargeMemory(uint64_t{1} << 40));
@@ -39,6 +40,7 @@ TEST(WorkerOptionsTest, ZeroIsNoLimit) {
   EXPECT_EQ(limits.objects, kNoLimit);
   EXPECT_EQ(limits.program_bytes, kNoLimit);
   EXPECT_EQ(limits.build_ms, 0u);
+  EXPECT_EQ(limits.kernel_ms, 0u);
 }
 
 TEST(WorkerOptionsTest, OthersAreRefused) {
