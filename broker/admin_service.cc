@@ -36,6 +36,7 @@ void Describe(const ListenerConfig& config, v1::Listener* listener) {
   listener->set_group(config.group);
   for (const std::string& user : config.users) listener->add_users(user);
   listener->set_share(config.share);
+  listener->set_interactive_percent(config.interactive_percent);
   listener->set_max_sessions(config.limits.max_sessions);
   listener->set_max_connections(config.limits.max_connections);
   listener->set_memory_bytes_per_session(config.limits.memory_bytes);
@@ -53,6 +54,7 @@ ListenerConfig ConfigOf(const v1::Listener& listener) {
   config.group = listener.group();
   config.users = {listener.users().begin(), listener.users().end()};
   if (listener.share() != 0) config.share = listener.share();
+  config.interactive_percent = listener.interactive_percent();
   config.limits.max_sessions = listener.max_sessions();
   config.limits.max_connections = listener.max_connections();
   config.limits.memory_bytes = listener.memory_bytes_per_session();

@@ -220,6 +220,9 @@ ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
   int64_t share = listener.share;
   section.Integer("share", 1, kMostShare, &share);
   listener.share = static_cast<uint32_t>(share);
+  int64_t interactive_percent = 0;
+  section.Integer("interactive_percent", 0, kMostInteractivePercent, &interactive_percent);
+  listener.interactive_percent = static_cast<uint32_t>(interactive_percent);
   section.Count("max_sessions", 0, &listener.limits.max_sessions);
   section.Count("max_connections", 0, &listener.limits.max_connections);
   section.Bytes("memory_bytes_per_session", &listener.limits.memory_bytes);

@@ -108,6 +108,10 @@ std::string Problem(const ListenerConfig& listener, const Config& config,
   }
   if (listener.share < 1 || listener.share > kMostShare)
     return absl::StrCat("has share ", listener.share, ", allowed is 1 to ", kMostShare);
+  if (listener.interactive_percent > kMostInteractivePercent) {
+    return absl::StrCat("has interactive_percent ", listener.interactive_percent,
+                        ", allowed is 0 to ", kMostInteractivePercent);
+  }
   if (listener.mode > 0777)
     return absl::StrCat("has mode ", absl::StrFormat("%o", listener.mode),
                         ", allowed is 0001 to 0777");
@@ -137,6 +141,7 @@ Account AccountOf(const ListenerConfig& listener) {
   Account account;
   account.name = TenantAccountName(listener.tenant);
   account.share = listener.share;
+  account.interactive_percent = listener.interactive_percent;
   account.limits = listener.limits;
   return account;
 }

@@ -29,6 +29,7 @@ struct ListenerConfig {
   std::vector<std::string> users;  // Names or numeric uids; empty = whoever can open the socket.
   std::set<uid_t> uids;            // Of `users`.
   uint32_t share = kDefaultShare;
+  uint32_t interactive_percent = 0;
   AccountLimits limits;
   // For messages: "file:line" of its entry; "" of an operator's.
   std::string where;

@@ -22,6 +22,9 @@ constexpr int64_t kShortSleepNs = 1'000'000;
 // Work submitted ahead of the device is at most this part of a turn.
 constexpr int64_t kCreditsInTurn = 2;
 
+// The same while an interactive account is at work: it waits for that too.
+constexpr int64_t kInteractiveCreditNs = 200'000;
+
 // On a CPU device the worker's threads must first be woken, on the same processors: turns are
 // longer.
 constexpr int64_t kTurnsOfProcessors = 4;
@@ -95,7 +98,7 @@ TurnGiver::Pages TurnGiver::Add(uint64_t id, const Account& account) {
       config_.mode != TurnsConfig::Mode::kOff || config_.shares != TurnsConfig::Shares::kOff;
   if (!wanted || !unavailable_.empty()) return Pages();
   Worker worker;
-  worker.payer = {account.name, account.share};
+  worker.payer = {account.name, account.share, account.interactive_percent};
   absl::StatusOr<Pages> pages = MakePages(&worker);
   if (!pages.ok()) {
     unavailable_ = std::string(pages.status().message());
@@ -187,7 +190,10 @@ int64_t TurnGiver::Look() {
     }
     const auto value = static_cast<uint32_t>(order);
     if (page.order.load(std::memory_order_relaxed) == value) continue;
-    page.credit_ns.store(config_.turn_us * 1000 / kCreditsInTurn, std::memory_order_relaxed);
+    const bool short_credit = schedule != schedules_.end() && schedule->second.HasInteractive(now);
+    page.credit_ns.store(
+        short_credit ? kInteractiveCreditNs : config_.turn_us * 1000 / kCreditsInTurn,
+        std::memory_order_relaxed);
     page.order.store(value, std::memory_order_release);
     if (order != wire::TurnOrder::kWait) os::FutexWake(&page.order, INT_MAX, ~0U);
   }

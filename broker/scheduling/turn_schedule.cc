@@ -2,6 +2,7 @@
 #include "broker/scheduling/turn_schedule.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,7 @@ void TurnSchedule::Join(uint64_t id, const TurnPayer& payer, Member* member) {
   member->balance = &found->second;
   ++member->balance->members;
   if (is_new) member->balance->used_ns = virtual_ns_;
+  member->balance->interactive_percent = payer.interactive_percent;
   member->used_ns = member->balance->virtual_ns;
 }
 
@@ -51,7 +53,7 @@ void TurnSchedule::Note(uint64_t id, const Says& says, int64_t now, const TurnPa
     member.active_ns = balance.active_ns = now;
   if (member.lingers) {
     // In its own window it is charged for the window.
-    if (holder_ != id) Charge(&member, (now - member.lingers_since_ns) / 2);
+    if (holder_ != id) Charge(&member, (now - member.lingers_since_ns) / 2, now);
     member.lingers = says.running;
     member.lingers_since_ns = now;
   }
@@ -99,9 +101,31 @@ TurnSchedule::Usage TurnSchedule::UsageOf(uint64_t id) const {
   return found == members_.end() ? Usage{} : found->second.usage;
 }
 
+bool TurnSchedule::IsActive(const Member& member, int64_t since) {
+  return member.active_ns >
+         (member.balance->interactive_percent != 0 ? since - kInteractiveNs : since);
+}
+
+int64_t TurnSchedule::BurstOf(const Balance& balance, int64_t now) {
+  const int64_t refilled = (now - balance.burst_at_ns) * balance.interactive_percent / 100;
+  return std::max<int64_t>(balance.burst_ns - refilled, 0);
+}
+
+bool TurnSchedule::GoesFirst(const Member& member, int64_t now, int64_t had_ns) {
+  const Balance& balance = *member.balance;
+  if (balance.interactive_percent == 0) return false;
+  return BurstOf(balance, now) + had_ns < (balance.burst_over ? kBurstNs / 2 : kBurstNs);
+}
+
+bool TurnSchedule::HasInteractive(int64_t now) const {
+  return std::any_of(members_.begin(), members_.end(), [now](const auto& one) {
+    return one.second.balance->interactive_percent != 0 && IsActive(one.second, now);
+  });
+}
+
 int TurnSchedule::CountActive(int64_t since) const {
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [since](const auto& one) {
-    return one.second.active_ns > since;
+    return IsActive(one.second, since);
   }));
 }
 
@@ -115,7 +139,7 @@ bool TurnSchedule::WantsWindows(int64_t since) const {
   };
   std::vector<AtWork> all;
   for (const auto& [id, member] : members_) {
-    if (member.active_ns <= since) continue;
+    if (!IsActive(member, since)) continue;
     const auto found = std::find_if(all.begin(), all.end(), [&member = member](const AtWork& one) {
       return one.account == member.balance;
     });
@@ -128,16 +152,17 @@ bool TurnSchedule::WantsWindows(int64_t since) const {
   if (all.size() < 2) return false;
   return settings_.shares == Shares::kAlways ||
          std::any_of(all.begin(), all.end(), [&all](const AtWork& one) {
-           return one.share != all[0].share || one.sessions != all[0].sessions;
+           return one.account->interactive_percent != 0 || one.share != all[0].share ||
+                  one.sessions != all[0].sessions;
          });
 }
 
-uint64_t TurnSchedule::Next() const {
+uint64_t TurnSchedule::Next(int64_t now) const {
   uint64_t next = 0;
-  std::pair<int64_t, int64_t> least;
+  std::tuple<bool, int64_t, int64_t> least;
   for (const auto& [id, member] : members_) {
     if (!member.says.waiting || id == holder_) continue;
-    const std::pair<int64_t, int64_t> used = {member.balance->used_ns, member.used_ns};
+    const std::tuple used = {!GoesFirst(member, now), member.balance->used_ns, member.used_ns};
     if (next != 0 && used >= least) continue;
     next = id;
     least = used;
@@ -157,10 +182,15 @@ bool TurnSchedule::IsAheadOf(const Member& next, int64_t now) const {
   return used > next.balance->used_ns;
 }
 
-void TurnSchedule::Charge(Member* member, int64_t ns) {
+void TurnSchedule::Charge(Member* member, int64_t ns, int64_t now) {
+  Balance& balance = *member->balance;
+  const int64_t burst_before_ns = BurstOf(balance, now);
+  balance.burst_ns = burst_before_ns + ns;
+  balance.burst_at_ns = now;
+  balance.burst_over =
+      balance.burst_ns >= kBurstNs || (balance.burst_over && burst_before_ns >= kBurstNs / 2);
   member->used_ns += ns;
   member->usage.device_ns += ns;
-  Balance& balance = *member->balance;
   const int64_t most = virtual_ns_ + kMostDebtNs * kDefaultShare / member->share;
   balance.used_ns = std::min(balance.used_ns + ns * kDefaultShare / member->share,
                              std::max(balance.used_ns, most));
@@ -270,13 +300,17 @@ int64_t TurnSchedule::Hold(int64_t now) {
   begun_ = begun_ || member.says.running || member.says.submitted != submitted_before_ ||
            now - granted_ns_ >= kLatestBeginNs;
   if (!begun_) begins_ns_ = now;
-  const uint64_t next = Next();
+  const uint64_t next = Next(now);
   if (next == 0) return look_ns();
   Member& successor = members_[next];
   const int64_t left = granted_ns_ + settings_.turn_ns - now;
   const bool idle = IsIdle(member, now);
   if (idle) member.lost_ns = now;
-  if (idle || (left <= 0 && (!windows_ || IsAheadOf(successor, now)))) {
+  const bool first = GoesFirst(member, now, now - begins_ns_);
+  const bool successor_first = GoesFirst(successor, now);
+  const bool over =
+      left <= 0 && (!windows_ || (first == successor_first && IsAheadOf(successor, now)));
+  if (idle || over || (windows_ && successor_first && !first)) {
     EndTurn(now);
     return Hand(now);
   }
@@ -291,7 +325,7 @@ int64_t TurnSchedule::Hold(int64_t now) {
 void TurnSchedule::EndTurn(int64_t now) {
   Member& member = members_[holder_];
   member.order = TurnOrder::kWait;
-  Charge(&member, now - begins_ns_);
+  Charge(&member, now - begins_ns_, now);
   drain_limit_ns_ = member.lingers ? kNextDrainNs : kLongestDrainNs;
   member.lingers = false;
   last_holder_ = holder_;
@@ -301,8 +335,11 @@ void TurnSchedule::EndTurn(int64_t now) {
 
 // In windows: true while the last holder's submitted work is waited for.
 bool TurnSchedule::AwaitsLast(Member* last, int64_t now) {
-  if (last->says.running && now - draining_since_ns_ < drain_limit_ns_) return true;
-  Charge(last, now - draining_since_ns_);
+  const uint64_t next = Next(now);
+  const bool first = next != 0 && GoesFirst(members_.at(next), now) && !GoesFirst(*last, now);
+  const int64_t limit = first ? kBurstDrainNs : drain_limit_ns_;
+  if (last->says.running && now - draining_since_ns_ < limit) return true;
+  Charge(last, now - draining_since_ns_, now);
   if (last->says.running) Linger(last, now);
   last_holder_ = 0;
   return false;
@@ -317,7 +354,7 @@ int64_t TurnSchedule::Hand(int64_t now) {
     GiveWayToLongWork(now);
     return kSampleNs;
   }
-  const uint64_t next = Next();
+  const uint64_t next = Next(now);
   if (next == 0) return look_ns();
   Grant(next, now);
   return look_ns();
@@ -329,7 +366,8 @@ void TurnSchedule::Grant(uint64_t id, int64_t now) {
   member.order = windows_ ? TurnOrder::kPaced : TurnOrder::kGo;
   ++member.usage.turns;
   Balance& balance = *member.balance;
-  virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
+  // One that goes first need not have had least.
+  if (!GoesFirst(member, now)) virtual_ns_ = std::max(virtual_ns_, balance.used_ns);
   balance.virtual_ns = std::max(balance.virtual_ns, member.used_ns);
   // It need not begin at once.
   member.active_ns = now;

@@ -24,6 +24,10 @@
 // windows: the next waits for it, kLongestDrainNs at most. Work that lasts longer goes on beside
 // the others, and is charged half of that time. An account's debt and its credit are bounded.
 //
+// An *interactive* account goes first: its work ends another's window at once, and its own lasts
+// while it has work. That holds for a burst of device time, which fills up again at the account's
+// part of the time (TurnPayer::interactive_percent). After that it is as any other.
+//
 // Owner: TurnGiver. Thread-compatible; no clock, no I/O: times are the caller's, in nanoseconds.
 #pragma once
 
@@ -40,6 +44,7 @@ namespace sluice::broker {
 struct TurnPayer {
   std::string account;  // "": its own.
   uint32_t share = kDefaultShare;
+  uint32_t interactive_percent = 0;  // 0: it is not interactive.
 };
 
 class TurnSchedule {
@@ -83,6 +88,12 @@ class TurnSchedule {
   // usual share.
   static constexpr int64_t kMostCreditNs = 200'000'000;
   static constexpr int64_t kLatestBeginNs = 1'000'000;
+  // An interactive account may have so much at once before the others.
+  static constexpr int64_t kBurstNs = 20'000'000;
+  // Longer it does not wait for what another has submitted: a GPU's driver puts it in between.
+  static constexpr int64_t kBurstDrainNs = 1'000'000;
+  // It is at work for so long after its last command: its next finds windows.
+  static constexpr int64_t kInteractiveNs = 1'000'000'000;
 
   explicit TurnSchedule(const Settings& settings) : settings_(settings) {}
   void Configure(const Settings& settings) { settings_ = settings; }
@@ -97,6 +108,8 @@ class TurnSchedule {
   wire::TurnOrder OrderOf(uint64_t id) const;
   State state(int64_t now) const;
   size_t size() const { return members_.size(); }
+  // An interactive account is at work: the others are to have little work ahead of the device.
+  bool HasInteractive(int64_t now) const;
 
   struct Usage {
     uint64_t turns = 0;
@@ -112,6 +125,10 @@ class TurnSchedule {
     int64_t virtual_ns = 0;  // As virtual_ns_, of its members.
     int64_t active_ns = 0;   // When one of them last was seen to do something.
     size_t members = 0;
+    uint32_t interactive_percent = 0;
+    int64_t burst_ns = 0;  // What it has had of its burst, by then.
+    int64_t burst_at_ns = 0;
+    bool burst_over = false;  // Until half of it is there again.
   };
   struct Member {
     std::string account;
@@ -138,10 +155,14 @@ class TurnSchedule {
   int64_t DrainAll(int64_t now);
   int64_t Hold(int64_t now);
   int64_t Hand(int64_t now);
+  static bool IsActive(const Member& member, int64_t since);
+  static int64_t BurstOf(const Balance& balance, int64_t now);
+  // `had_ns`: since its grant, which it has not been charged for yet.
+  static bool GoesFirst(const Member& member, int64_t now, int64_t had_ns = 0);
   int CountActive(int64_t since) const;
   bool WantsWindows(int64_t since) const;
   bool LeavesTurns(int64_t now);
-  uint64_t Next() const;  // 0: nobody waits.
+  uint64_t Next(int64_t now) const;  // 0: nobody waits.
   bool IsIdle(const Member& member, int64_t now) const;
   bool IsAheadOf(const Member& next, int64_t now) const;
   void Enter(int64_t now, bool windows);
@@ -150,7 +171,7 @@ class TurnSchedule {
   void Grant(uint64_t id, int64_t now);
   void EndTurn(int64_t now);
   bool AwaitsLast(Member* last, int64_t now);
-  void Charge(Member* member, int64_t ns);
+  void Charge(Member* member, int64_t ns, int64_t now);
   void Linger(Member* member, int64_t now);
   int64_t look_ns() const { return settings_.is_cpu ? 2 * kLookNs : kLookNs; }
   int64_t close_look_ns() const { return settings_.is_cpu ? kLookNs / 2 : kCloseLookNs; }

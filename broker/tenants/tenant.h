@@ -22,6 +22,7 @@ namespace sluice::broker {
 // Of device time, beside the others' at one device.
 inline constexpr uint32_t kDefaultShare = 100;
 inline constexpr uint32_t kMostShare = 10'000;
+inline constexpr uint32_t kMostInteractivePercent = 50;
 
 // Of one account; 0: what [limits] and [resources] say of a user.
 struct AccountLimits {
@@ -37,6 +38,7 @@ struct Account {
   std::string name;  // "uid:1000", "tenant:lab", "net:CN=alice".
   bool network = false;
   uint32_t share = kDefaultShare;
+  uint32_t interactive_percent = 0;  // Of device time, in which its work goes first.
   AccountLimits limits;
 };
 

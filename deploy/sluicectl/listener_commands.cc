@@ -30,6 +30,7 @@ struct ListenerFlags {
   std::string group;
   std::vector<std::string> users;
   uint32_t share = broker::kDefaultShare;
+  uint32_t interactive_percent = 0;
   uint64_t max_sessions = 0;
   uint64_t max_connections = 0;
   std::string memory;
@@ -84,6 +85,11 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
       ->check(CLI::Range(1U, broker::kMostShare))
       ->capture_default_str()
       ->type_name("WEIGHT");
+  add->add_option("--interactive-percent", flags->interactive_percent,
+                  "Part of a device's time in which the tenant's work goes before others'")
+      ->check(CLI::Range(0U, broker::kMostInteractivePercent))
+      ->capture_default_str()
+      ->type_name("PERCENT");
   add->add_option("--max-sessions", flags->max_sessions,
                   "Sessions at once; default: the daemon's max_sessions_per_user")
       ->type_name("COUNT");
@@ -122,6 +128,7 @@ std::optional<std::string> Fill(const ListenerFlags& flags, v1::Listener* listen
   listener->set_group(flags.group);
   for (const std::string& user : flags.users) listener->add_users(user);
   listener->set_share(flags.share);
+  listener->set_interactive_percent(flags.interactive_percent);
   listener->set_max_sessions(flags.max_sessions);
   listener->set_max_connections(flags.max_connections);
   if (!flags.mode.empty()) {
@@ -191,6 +198,7 @@ Json ToJson(const v1::ListenerEntry& entry) {
           {"group", listener.group()},
           {"users", std::vector<std::string>(listener.users().begin(), listener.users().end())},
           {"share", listener.share()},
+          {"interactive_percent", listener.interactive_percent()},
           {"max_sessions", listener.max_sessions()},
           {"max_connections", listener.max_connections()},
           {"memory_bytes_per_session", listener.memory_bytes_per_session()},

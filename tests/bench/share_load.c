@@ -2,16 +2,17 @@
 // One program's work on a device that others want too: what it gets of it, for shares.py.
 //
 //   share_load calibrate MS           prints how many iterations of the kernel's loop last about so long, alone
-//   share_load run KERNELS DEPTH WARM SECONDS
+//   share_load run KERNELS DEPTH WARM SECONDS [EVERY_MS]
 //
 // KERNELS: iterations, joined by commas; the launches take them in turn. DEPTH: 0 launches and waits, with others so
-// many are queued. It says READY and reads from stdin at which second of CLOCK_REALTIME it begins; it counts from WARM
-// later on, for SECONDS, and goes on for WARM more. Prints one JSON object.
+// many are queued. EVERY_MS: one launch in so many milliseconds, where the depth is 0. It says READY and reads from
+// stdin at which second of CLOCK_REALTIME it begins; it counts from WARM later on, for SECONDS, and goes on for WARM
+// more. Prints one JSON object.
 #include <unistd.h>
 
 #include "work_kernel.h"
 
-enum { kMostKernels = 8, kMostDepth = 64, kItems = 1024 };
+enum { kMostKernels = 8, kMostDepth = 64, kItems = 1024, kMostTimes = 1 << 20 };
 
 static void launch(int iterations, cl_event* event) {
   set_iterations(iterations);
@@ -50,9 +51,16 @@ struct counts {
   double longest_us;
 };
 
+static float times_us[kMostTimes];  // Of the launches that count, as many as fit.
+
+static int compare_times(const void* a, const void* b) {
+  const float left = *(const float*)a, right = *(const float*)b;
+  return (left > right) - (left < right);
+}
+
 // Of the launches that end while it counts.
-static void work(const int* kernels, int count, int depth, double first, double last, double end,
-                 struct counts* counts) {
+static void work(const int* kernels, int count, int depth, double every, double first, double last,
+                 double end, struct counts* counts) {
   cl_event events[kMostDepth] = {0};
   for (long i = 0;; i++) {
     const double begin = realtime();
@@ -73,7 +81,9 @@ static void work(const int* kernels, int count, int depth, double first, double 
       ocl_check(clFlush(queue), "clFlush");
     }
     const double now = realtime();
+    if (every > now - begin) usleep((useconds_t)((every - (now - begin)) * 1e6));
     if (ended < 0 || now < first || now > last) continue;
+    if (counts->launches < kMostTimes) times_us[counts->launches] = (float)((now - begin) * 1e6);
     counts->launches++;
     counts->of[ended % count]++;
     if ((now - begin) * 1e6 > counts->longest_us) counts->longest_us = (now - begin) * 1e6;
@@ -88,7 +98,8 @@ static int run(char** arguments) {
     kernels[count++] = atoi(one);
   const int depth = atoi(arguments[1]);
   const double warm = atof(arguments[2]), seconds = atof(arguments[3]);
-  if (count == 0 || depth < 0 || depth > kMostDepth || seconds <= 0) return 2;
+  const double every = arguments[4] == NULL ? 0 : atof(arguments[4]) * 1e-3;
+  if (count == 0 || depth < 0 || depth > kMostDepth || seconds <= 0 || every < 0) return 2;
   set_up_work(kItems);
   milliseconds_of(1);
   printf("READY\n");
@@ -98,9 +109,13 @@ static int run(char** arguments) {
   while (realtime() < start) usleep(1000);
   struct counts counts = {0};
   const double first = start + warm, last = first + seconds;
-  work(kernels, count, depth, first, last, last + warm, &counts);
-  printf("{\"per_s\": %.2f, \"longest_us\": %.0f, \"of\": [", (double)counts.launches / seconds,
+  work(kernels, count, depth, every, first, last, last + warm, &counts);
+  const size_t timed = counts.launches < kMostTimes ? (size_t)counts.launches : kMostTimes;
+  qsort(times_us, timed, sizeof(times_us[0]), compare_times);
+  printf("{\"per_s\": %.2f, \"longest_us\": %.0f, ", (double)counts.launches / seconds,
          counts.longest_us);
+  printf("\"p50_us\": %.1f, \"p99_us\": %.1f, \"of\": [", (double)times_us[timed / 2],
+         (double)times_us[timed * 99 / 100]);
   for (int i = 0; i < count; i++)
     printf("%s%.3f", i > 0 ? ", " : "", (double)counts.of[i] / seconds);
   printf("]}\n");
@@ -112,10 +127,10 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "calibrate") == 0) {
     set_up_work(kItems);
     result = calibrate(atof(argv[2]));
-  } else if (argc == 6 && strcmp(argv[1], "run") == 0) {
+  } else if ((argc == 6 || argc == 7) && strcmp(argv[1], "run") == 0) {
     result = run(argv + 2);
   }
   if (result == 2)
-    fprintf(stderr, "usage: share_load calibrate MS | run KERNELS DEPTH WARM SECONDS\n");
+    fprintf(stderr, "usage: share_load calibrate MS | run KERNELS DEPTH WARM SECONDS [EVERY_MS]\n");
   return result;
 }

@@ -8,7 +8,8 @@ First four tenants with shares of 10, 20, 30 and 40, with light work (launch and
 20 ms, four queued) and both. A tenant's part is its launches per second over what it reaches alone, of the sum of all
 four; below it stands what the daemon has charged each. Then a tenant with light work beside others that flood the
 device, each of the same share, and beside one of eight sessions: launches per second, and the part of its fair rate
-(alone over the number of tenants). Numbers are reported, never asserted: it fails only if something does not run. The
+(alone over the number of tenants). Last a tenant that launches every 10 ms, beside floods, as any other and as an
+interactive one (interactive_percent): how long a launch takes. Numbers are reported, never asserted: it fails only if something does not run. The
 rates alone are measured first, so a machine whose load changes meanwhile shows parts that nobody got.
 """
 import argparse
@@ -31,20 +32,22 @@ WARM = 1
 class Daemon(harness.Daemon):
     """With so many listeners, of those shares."""
 
-    def __init__(self, mode, shares):
-        self.mode, self.shares = mode, shares
+    def __init__(self, mode, shares, interactive_percent=0):
+        self.mode, self.shares, self.interactive = mode, shares, interactive_percent
         super().__init__("ring", "max_sessions = 256\nmax_connections = 512")
 
     def _config_text(self, limits):
         listeners = "".join(f'[[listener]]\ntenant = "t{i}"\nmode = "0666"\nshare = {share}\n'
+                            f"interactive_percent = {0 if i else self.interactive}\n"
                             for i, share in enumerate(self.shares))
         return super()._config_text(limits) + f'[scheduling]\nshares = "{self.mode}"\n{listeners}'
 
-    def start_load(self, tenant, kernels, depth, seconds):
+    def start_load(self, tenant, kernels, depth, seconds, every_ms=0):
         socket = self.directory / f"sluice-tenants/t{tenant}/broker.sock"
         harness.wait_until(lambda: harness.takes_clients(socket), 10)
         env = dict(self.environment(), SLUICE_ENDPOINT=f"unix:{socket}")
-        command = [str(harness.built("share_load")), "run", ",".join(map(str, kernels)), str(depth), str(WARM), str(seconds)]
+        command = [str(harness.built("share_load")), "run", ",".join(map(str, kernels)), str(depth), str(WARM), str(seconds),
+                   str(every_ms)]
         return subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -58,11 +61,11 @@ def charged(daemon, tenants):
     return [of.get(f"tenant:t{i}", 0) for i in range(tenants)]
 
 
-def measure(mode, shares, loads, seconds):
+def measure(mode, shares, loads, seconds, interactive_percent=0, every_ms=0):
     """loads: (tenant, kernels, depth) of each process. What each of them prints, and what each tenant was charged
-    meanwhile, in us."""
-    with Daemon(mode, shares) as daemon:
-        running = [daemon.start_load(*load, seconds) for load in loads]
+    meanwhile, in us. The first tenant's may be interactive, the first process launch every so many ms."""
+    with Daemon(mode, shares, interactive_percent) as daemon:
+        running = [daemon.start_load(*load, seconds, 0 if i else every_ms) for i, load in enumerate(loads)]
         ready = [process.stdout.readline() for process in running]
         # To all at once: communicate() waits for one.
         for process in running:
@@ -140,6 +143,22 @@ def victims(name, kinds, loads, others, sessions_each):
               f"{told[0]['longest_us'] / 1e3:10.1f} {sum(one['per_s'] for one in told[1:]):11,.1f}", flush=True)
 
 
+def rare(name, kinds, loads, others):
+    """The first tenant launches every 10 ms. others: as those of victims()."""
+    first = loads.load(0, (0,), 0)
+    chosen = [first] + [loads.load(i + 1, *kernels) for i, kernels in enumerate(others)]
+    told, _ = measure("off", (100,), [first], loads.seconds, every_ms=10)
+    told[0]["name"] = "alone"
+    rows = [told[0]]
+    for mode, percent in [(mode, 0) for mode in kinds] + [("auto", 30)]:
+        told, _ = measure(mode, (100,) * len(chosen), chosen, loads.seconds, percent, every_ms=10)
+        rows.append(dict(told[0], name=f"{name}, shares {mode}" + (f", interactive {percent}%" if percent else ""),
+                         others=sum(one["per_s"] for one in told[1:])))
+    for one in rows:
+        print(f"{one['name']:56} {one['p50_us']:9,.0f} {one['p99_us']:9,.0f} {one['longest_us']:10,.0f} "
+              f"{one.get('others', 0):11,.1f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(prog="run.sh --shares")
     parser.add_argument("--quick", action="store_true")
@@ -165,6 +184,14 @@ def main():
               f"{'the others':>11}", flush=True)
     for name, others, sessions in beside:
         victims(name, kinds, loads, others, sessions)
+    floods = [(f"every 10 ms beside 3 floods of {what}", [kernels] * 3)
+              for what, kernels in (("light kernels", ((0,), FLOOD)), ("1 ms kernels", ((1,), QUEUED)),
+                                    ("20 ms kernels", ((20,), QUEUED)))]
+    floods = [case for case in floods if options.only in case[0]][:1 if options.quick else None]
+    if floods:
+        print(f"{'a launch every 10 ms, us':56} {'p50':>9} {'p99':>9} {'longest':>10} {'the others':>11}", flush=True)
+    for name, others in floods:
+        rare(name, kinds, loads, others)
 
 
 main()

@@ -270,6 +270,7 @@ LISTENERS = f"""
 tenant = "lab"
 users = ["{ALICE}", "{BOB}"]
 share = 300
+interactive_percent = 20
 max_sessions = 2
 max_connections = 3
 memory_bytes_per_session = "64MiB"
@@ -291,6 +292,7 @@ def listeners():
                       for entry in listed] ==
                      [("lab", str(lab), "0666", 300, True), ("office", str(office), "0666", 100, True)],
                      "the configuration's listeners are there", listed)
+        report.check([entry["interactive_percent"] for entry in listed] == [20, 0], "and say what goes first", listed)
         report.check(os.listdir(lab.parent) == ["broker.sock"], "each is alone in its folder", os.listdir(lab.parent))
         programs = [Program(daemon, ALICE, path=lab), Program(daemon, BOB, path=lab)]
         report.check(all(program.ready() for program in programs), "its users come by it",
@@ -396,14 +398,17 @@ def run_time():
     """Made and removed while the daemon runs."""
     with Daemon() as daemon:
         path = daemon.listener("job-1")
-        code, told = daemon.add("job-1", "--user", str(ALICE), "--share", "50")
+        code, told = daemon.add("job-1", "--user", str(ALICE), "--share", "50", "--interactive-percent", "10")
         report.check(code == 0 and told == {"tenant": "job-1", "socket": str(path)}, "an operator makes a listener", told)
         code, told = daemon.ctl("listener", "add", "job-2", admin=daemon.admin_socket.parent / "monitor.sock")
         report.check(code == 1 and "only shows" in told.get("error", ""), "the monitor socket makes none", told)
         code, told = daemon.ctl("listener", "remove", "job-1", admin=daemon.admin_socket.parent / "monitor.sock")
         report.check(code == 1 and "only shows" in told.get("error", ""), "and removes none", told)
         code, told = daemon.ctl("listener", "list", admin=daemon.admin_socket.parent / "monitor.sock")
-        report.check(code == 0 and len(told["listeners"]) == 1, "but lists them", told)
+        report.check(code == 0 and [entry["interactive_percent"] for entry in told["listeners"]] == [10],
+                     "but lists them", told)
+        code, told = daemon.ctl("listener", "add", "job-3", "--interactive-percent", "51")
+        report.check(code != 0, "nobody goes first for more than half of the time", told)
         running = Program(daemon, ALICE, path=path)
         report.check(running.ready(), "a program runs by it", running.output)
         with as_user(ALICE):

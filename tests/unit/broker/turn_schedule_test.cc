@@ -460,5 +460,54 @@ TEST_F(WindowsTest, DebtsAreBoundedAndForgotten) {
   ExpectShares({{1, 33.3}, {2, 66.7}});
 }
 
+// Beside floods: it waits for the kernel that runs, and not for the window's end.
+TEST_F(WindowsTest, AnInteractiveOneIsNextAtOnce) {
+  AddFour({10'000, 10'000, kMs, kMs});
+  workers_[1].payer.interactive_percent = 20;
+  workers_[1].wants = false;
+  RunFor(200 * kMs);
+  for (int i = 0; i < 50; ++i) {
+    const int64_t began = now_;
+    const uint32_t before = workers_[1].submitted;
+    workers_[1].wants = true;
+    while (workers_[1].submitted == before) RunFor(1);
+    EXPECT_LT(now_ - began, kMs + 4 * TurnSchedule::kLookNs) << i;
+    workers_[1].wants = false;
+    RunFor(30 * kMs);
+    EXPECT_TRUE(schedule_.HasInteractive(now_));
+  }
+  RunFor(2000 * kMs);
+  EXPECT_FALSE(schedule_.HasInteractive(now_));
+}
+
+// A GPU's driver puts its work between that of a kernel which lasts longer than it may wait.
+TEST_F(WindowsTest, AnInteractiveOneDoesNotWaitForLongWork) {
+  AddFour({10'000, 20 * kMs, 20 * kMs, 20 * kMs});
+  workers_[1].payer.interactive_percent = 20;
+  for (int i = 0; i < 50; ++i) {
+    workers_[1].wants = false;
+    RunFor(30 * kMs);
+    const int64_t began = now_;
+    const uint32_t before = workers_[1].submitted;
+    workers_[1].wants = true;
+    while (workers_[1].submitted == before) RunFor(1);
+    if (i > 5) {
+      EXPECT_LT(now_ - began, 2 * TurnSchedule::kBurstDrainNs) << i;
+    }
+  }
+}
+
+// One that wants more than its part has that, and its share of what is left; in few, long windows.
+TEST_F(WindowsTest, AnInteractiveOneBeyondItsBurstIsAsTheOthers) {
+  AddFour({10'000, 20 * kMs, 20 * kMs, 20 * kMs});
+  workers_[1].payer.interactive_percent = 30;
+  RunFor(10'000 * kMs);
+  double sum = 0;
+  for (uint64_t id = 1; id <= 4; ++id) sum += Work(id);
+  EXPECT_NEAR(100 * Work(1) / sum, 31, 5);
+  EXPECT_NEAR(Work(4) / Work(2), 2, 0.3);
+  EXPECT_LT(schedule_.UsageOf(1).turns, 1000u);
+}
+
 }  // namespace
 }  // namespace sluice::broker
