@@ -59,6 +59,10 @@ broker::ResourcesConfig Limits() {
 
 class Daemon {
  public:
+  Daemon() {
+    registry_.SetIsOpenElsewhere([this](broker::ResourceMemory*) { return open_elsewhere_; });
+  }
+
   void Call(What what, uint64_t connection, const std::string& request) {
     switch (what) {
       case What::kCreate:
@@ -86,6 +90,7 @@ class Daemon {
         return registry_.ConnectionEnded(connection, now_ms_);
       case What::kWait:
         now_ms_ += static_cast<int64_t>(request.size());
+        open_elsewhere_ = request.size() % 2 != 0;
         return registry_.AdvanceTo(now_ms_);
       case What::kCount:
         return;
@@ -103,6 +108,7 @@ class Daemon {
   }
 
   void End() {
+    open_elsewhere_ = false;
     for (uint64_t connection = 1; connection <= kConnections; ++connection) {
       registry_.ConnectionEnded(connection, now_ms_);
     }
@@ -159,6 +165,7 @@ class Daemon {
     v1::ResourceDescription description;
     broker::FillDescription(*view, registry_.StateOf(view->id), &description);
     Require(description.resource_id() == view->id);
+    view->memory->lent = true;  // As an export does.
   }
 
   void Acquire(uint64_t connection, const std::string& bytes) {
@@ -207,6 +214,7 @@ class Daemon {
   const broker::ResourcesConfig limits_ = Limits();
   broker::ResourceRegistry registry_{limits_};
   int64_t now_ms_ = 1'000'000;
+  bool open_elsewhere_ = false;  // All that was lent.
   std::vector<std::string> capabilities_;
   std::vector<uint64_t> watches_;
   std::shared_ptr<std::vector<int>> answers_ = std::make_shared<std::vector<int>>();
