@@ -153,9 +153,9 @@ absl::Status Broker::OpenSockets() {
 
 void Broker::StartGateways() {
   for (size_t i = 0; i < config_.network.size(); ++i) {
-    gateways_.push_back(
-        std::make_unique<GatewayLink>(loop_.get(), &workers_, &opener_, config_.network[i],
-                                      launcher_->users().service(), kGatewayOwnerBit | i));
+    gateways_.push_back(std::make_unique<GatewayLink>(
+        loop_.get(), &workers_, &opener_, config_.network[i], launcher_->users().service(),
+        SandboxArguments(config_), kGatewayOwnerBit | i));
     gateways_.back()->Start();
   }
 }

@@ -217,6 +217,7 @@ absl::Status GatewayLink::Spawn() {
   if (!kHasSanitizer) options.sandbox.data_bytes = network_.memory_bytes;
   options.arguments.push_back(
       absl::StrCat("--log-level=", std::string(LogLevelName(CurrentLogLevel()))));
+  options.arguments.insert(options.arguments.end(), sandbox_.begin(), sandbox_.end());
   absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> control = os::CreateSocketPair();
   if (!control.ok()) return control.status();
   if (absl::Status set = os::SetNonBlocking(control->first.get(), true); !set.ok()) return set;

@@ -43,14 +43,16 @@ absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
 
 class GatewayLink {
  public:
-  // `owner` marks its sessions; distinct from every local connection's id.
+  // `sandbox`: arguments of its own for it (SandboxArguments). `owner` marks its sessions; distinct from every local connection's id.
   GatewayLink(EventLoop* loop, Workers* workers, SessionOpener* opener, NetworkConfig network,
-              std::optional<os::UserIdentity> user, uint64_t owner)
+              std::optional<os::UserIdentity> user, std::vector<std::string> sandbox,
+              uint64_t owner)
       : loop_(loop),
         workers_(workers),
         opener_(opener),
         network_(std::move(network)),
         user_(std::move(user)),
+        sandbox_(std::move(sandbox)),
         owner_(owner),
         output_(loop, "gateway"),
         exit_watch_(loop) {}
@@ -82,6 +84,7 @@ class GatewayLink {
   SessionOpener* const opener_;
   const NetworkConfig network_;
   const std::optional<os::UserIdentity> user_;
+  const std::vector<std::string> sandbox_;  // Arguments.
   const uint64_t owner_;
 
   os::ChildProcess process_;

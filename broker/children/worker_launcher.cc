@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "broker/config/sandbox_layers.h"
 #include "broker/os/peer_identity.h"
 #include "broker/os/this_process.h"
 #include "broker/vendor_folder.h"
@@ -57,6 +58,8 @@ absl::StatusOr<WorkerLauncher> WorkerLauncher::Create(const Config& config) {
       absl::StrCat("--confine-files=", config.worker.confine_files ? 1 : 0));
   launcher.confinement_arguments_.push_back(
       absl::StrCat("--system-calls=", std::string(os::CallRuleName(config.worker.system_calls))));
+  for (std::string& argument : SandboxArguments(config))
+    launcher.confinement_arguments_.push_back(std::move(argument));
   for (const std::string& path : config.worker.readable)
     launcher.confinement_arguments_.push_back(absl::StrCat("--readable=", path));
   for (const std::string& path : config.worker.executable)

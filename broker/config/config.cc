@@ -153,6 +153,8 @@ void ReadWorker(SectionReader section, Config* config) {
                  config->worker.system_calls = rule.value_or(config->worker.system_calls);
                  return rule.has_value();
                });
+  section.Boolean("namespaces", &config->worker.namespaces);
+  section.Boolean("private_root", &config->worker.private_root);
   // After all that it depends on.
   const auto problem = [config](const std::string& name) { return LayerProblem(*config, name); };
   std::vector<std::string> required;

@@ -95,6 +95,8 @@ struct WorkerConfig {
   bool confine_files = true;            // Workers reach only what drivers need of the host's files.
   std::vector<std::string> readable;    // Further files that workers may read.
   std::vector<std::string> executable;  // Programs that workers may run besides linkers.
+  bool namespaces = true;               // Of the helpers' own, where the system has them.
+  bool private_root = true;             // Of their own, with the files that they see alone.
   os::CallRule system_calls = os::CallRule::kListed;  // Which workers and the allocator may make.
   bool sync = false;                                  // Every session in the debug mode.
   std::map<std::string, std::string> environment;

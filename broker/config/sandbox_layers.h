@@ -20,10 +20,14 @@ struct SandboxLayer {
 // All there are. (The users that workers run as are a matter of their own: WorkerUsers.)
 std::vector<SandboxLayer> SandboxLayers(const Config& config);
 
+// For a helper: which of the layers that not every system offers it is to have. Every helper knows
+// these arguments.
+std::vector<std::string> SandboxArguments(const Config& config);
+
 // Why that layer cannot be required; "" if it is in force.
 std::string LayerProblem(const Config& config, const std::string& name);
 
-// "files, programs, system-calls", and with what is missing: "files, programs; not system-calls (...)".
+// "files, programs, ...", and with what is missing: "files, programs; not system-calls (...)".
 std::string DescribeLayers(const Config& config);
 
 }  // namespace sluice::broker

@@ -20,6 +20,7 @@
 #include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_files.h"
 #include "daemon/helpers/helper_process.h"
+#include "daemon/helpers/own_namespaces.h"
 #include "proto/resource_messages.h"
 #include "proto/status_macros.h"
 
@@ -69,6 +70,8 @@ absl::Status TakeArguments(int argc, char** argv) {
   constexpr std::string_view kReadableFlag = "--readable=";
   constexpr std::string_view kCallsFlag = "--system-calls=";
   bool confine = true;
+  bool namespaces = false;
+  bool private_root = false;
   os::CallRule rule = os::CallRule::kListed;
   std::vector<std::string> readable;
   for (int i = 1; i < argc; ++i) {
@@ -81,15 +84,22 @@ absl::Status TakeArguments(int argc, char** argv) {
       rule = os::ParseCallRule(argument.substr(kCallsFlag.size())).value_or(rule);
     } else if (argument == "--confine-files=0") {
       confine = false;
+    } else if (argument == "--namespaces=1") {
+      namespaces = true;
+    } else if (argument == "--private-root=1") {
+      private_root = true;
     }
   }
-  if (confine) RETURN_IF_ERROR(os::ConfineAllocatorFiles(readable));
+  if (namespaces) RETURN_IF_ERROR(os::EnterNamespaces(os::Network::kNone));
+  // It has memory of every tenant's. After the namespaces, which come by its own files in /proc.
+  os::HideFromOthers();
+  os::HideThreadsFromOthers();
+  if (confine) RETURN_IF_ERROR(os::ConfineAllocatorFiles(readable, private_root));
+  RETURN_IF_ERROR(os::GiveUpCapabilities());
   return os::ConfineCalls(os::Helper::kAllocator, rule);
 }
 
 int Main(int argc, char** argv) {
-  os::HideFromOthers();  // It has memory of every tenant's.
-  os::HideThreadsFromOthers();
   if (const absl::Status taken = TakeArguments(argc, argv); !taken.ok()) {
     Log(LogLevel::kError, "allocator", "ending", {{"reason", taken.ToString()}});
     return 1;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "broker/base/log.h"
@@ -37,6 +38,7 @@
 #include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_files.h"
 #include "daemon/helpers/helper_process.h"
+#include "daemon/helpers/own_namespaces.h"
 #include "proto/network/listen_check.h"
 #include "proto/network/signed_token.h"
 #include "proto/network/tls_files.h"
@@ -120,9 +122,11 @@ absl::Status Reload(GatewayServer* server, const GatewayOptions& before, uint32_
   return server->Reload(options.tls, std::move(authenticator));
 }
 
-absl::Status RunGateway(int argc, char** argv) {
+absl::Status RunGateway(int argc, char** argv, bool own_namespaces) {
   ASSIGN_OR_RETURN(const GatewayOptions options, ParseGatewayOptions(argc, argv));
-  RETURN_IF_ERROR(os::ConfineGatewayFiles(wire::PortsOf(options.listen)));
+  RETURN_IF_ERROR(os::ConfineGatewayFiles(wire::PortsOf(options.listen),
+                                          own_namespaces && options.private_root));
+  if (own_namespaces) RETURN_IF_ERROR(os::GiveUpCapabilities());
   RETURN_IF_ERROR(os::ConfineCalls(os::Helper::kGateway, os::CallRule::kListed));
   SetLogLevel(options.log_level);
   TakeOverGrpcLog();
@@ -167,11 +171,29 @@ absl::Status RunGateway(int argc, char** argv) {
   return absl::OkStatus();
 }
 
+// Namespaces of its own, but for the network's. A gateway that listens on a low port by a right
+// that it was given has that right on the host's network alone.
+bool WantsNamespaces(const std::vector<std::string_view>& arguments) {
+  constexpr std::string_view kListen = "--listen=";
+  constexpr int kFirstOfAll = 1024;
+  const bool low = std::any_of(arguments.begin(), arguments.end(), [](std::string_view argument) {
+    int port = 0;
+    return argument.starts_with(kListen) &&
+           absl::SimpleAtoi(std::string(argument.substr(argument.rfind(':') + 1)), &port) &&
+           port < kFirstOfAll;
+  });
+  return std::find(arguments.begin(), arguments.end(), "--namespaces=1") != arguments.end() &&
+         !(low && os::MayListenOnLowPorts());
+}
+
 int GatewayMain(int argc, char** argv) {
+  // Before it has read any file, and before it is hidden: this needs its own files in /proc.
+  const bool own = WantsNamespaces({argv + 1, argv + argc});
+  absl::Status status = own ? os::EnterNamespaces(os::Network::kHosts) : absl::OkStatus();
   os::HideFromOthers();  // It holds the private key.
   os::HideThreadsFromOthers();
   os::PrepareDaemonProcess();
-  const absl::Status status = RunGateway(argc, argv);
+  if (status.ok()) status = RunGateway(argc, argv, own);
   const bool only_checks = std::any_of(argv, argv + argc, [](const char* argument) {
     return std::string_view(argument).starts_with("--check");
   });

@@ -58,6 +58,9 @@ absl::StatusOr<GatewayOptions> ParseGatewayOptions(int argc, const char* const* 
       options.listen.push_back(value);
     } else if (name == "--via") {
       options.via = value;
+    } else if (argument == "--namespaces=1") {  // main's.
+    } else if (argument == "--private-root=1") {
+      options.private_root = true;
     } else if (argument == "--allow-plaintext") {
       options.allow_plaintext = true;
     } else if (name == "--check") {

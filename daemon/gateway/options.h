@@ -22,6 +22,7 @@ namespace sluice::gateway {
 struct GatewayOptions {
   std::vector<std::string> listen;  // HOST:PORT or [V6]:PORT
   bool allow_plaintext = false;
+  bool private_root = false;  // Of its own, with the files that it reads alone.
   std::string via;  // Part of the names of clients with a certificate or a token; empty: none.
   // The files' contents; empty: none.
   TlsFiles tls;

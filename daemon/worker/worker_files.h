@@ -26,9 +26,15 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
 // and the build would end. On Windows nothing.
 void LeaveDaemonsFolder();
 
-// kUnavailable if this kernel cannot: then the worker reaches what its user may.
+// Shows all these in a root of its own, in which nothing else is (private_root.h).
+absl::Status EnterWorkersRoot(const std::vector<std::string>& more,
+                              const std::vector<std::string>& programs);
+
+// In such a root if it is to have one. kUnavailable if this kernel cannot confine it: then the
+// worker reaches what its user may there.
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
-                                const std::vector<std::string>& programs = {});
+                                const std::vector<std::string>& programs = {},
+                                bool private_root = false);
 
 // The folder of compiled programs of a driver that does not bound it; "" if that is not known.
 std::string CompileCacheFolder();

@@ -27,6 +27,7 @@
 #include "broker/os/threads.h"
 #include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_process.h"
+#include "daemon/helpers/own_namespaces.h"
 #include "daemon/worker/command_loop.h"
 #include "daemon/worker/probe.h"
 #include "daemon/worker/programs/compile_cache.h"
@@ -213,11 +214,22 @@ void AttachGrant(Session& session) {
 // Before the first driver is loaded, and the first thread started.
 absl::Status Confine(const WorkerOptions& options) {
   if (options.confine_files) {
-    const absl::Status confined = ConfineWorkerFiles(options.readable, options.executable);
+    const absl::Status confined =
+        ConfineWorkerFiles(options.readable, options.executable, options.private_root);
     // Unavailable: the broker's log says so.
     if (!confined.ok() && !absl::IsUnavailable(confined)) return confined;
   }
+  RETURN_IF_ERROR(os::GiveUpCapabilities());
   return os::ConfineCalls(os::Helper::kWorker, options.system_calls);
+}
+
+// Says which layers of the sandbox this process cannot have, a line each: why, or nothing.
+absl::Status TrySandbox(const WorkerOptions& options) {
+  const absl::Status namespaces = os::EnterNamespaces(os::Network::kNone);
+  const absl::Status root =
+      namespaces.ok() ? EnterWorkersRoot(options.readable, options.executable) : namespaces;
+  return os::WriteWhole(options.snapshot_fd,
+                        absl::StrCat(namespaces.message(), "\n", root.message()));
 }
 
 absl::Status Prepare(Session& session) {
@@ -295,9 +307,12 @@ int WorkerMain(int argc, char** argv) {
   // dearer.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   HoldSessionNice();
-  os::HideFromOthers();
   const absl::StatusOr<WorkerOptions> options = ParseWorkerOptions(argc, argv);
   absl::Status status = options.status();
+  if (status.ok() && options->try_sandbox) os::EndProcessNow(TrySandbox(*options).ok() ? 0 : 1);
+  // Before it is hidden: by its own files in /proc.
+  if (status.ok() && options->namespaces) status = os::EnterNamespaces(os::Network::kNone);
+  os::HideFromOthers();
   // The probe too: a driver that cannot work so must not be offered.
   if (status.ok()) status = Confine(*options);
   LeaveDaemonsFolder();

@@ -40,6 +40,12 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
   if (absl::StartsWith(name, "--limit-")) return TakeLimit(name, value, &session.limits);
   if (name == "--probe") {
     options->probe = true;
+  } else if (name == "--try-sandbox") {
+    options->try_sandbox = true;
+  } else if (name == "--namespaces") {
+    return ParseFlag(value, &options->namespaces);
+  } else if (name == "--private-root") {
+    return ParseFlag(value, &options->private_root);
   } else if (name == "--says-ready") {
     return ParseFlag(value, &options->says_ready);
   } else if (name == "--snapshot-fd") {

@@ -14,8 +14,11 @@ namespace sluice::worker {
 struct WorkerOptions {
   SessionOptions session;
   bool probe = false;
-  bool says_ready = false;  // A broker of before this flag takes the message for a fault.
+  bool says_ready = false;   // A broker of before this flag takes the message for a fault.
+  bool try_sandbox = false;  // Only that, and the obstacles to `snapshot_fd`.
   int snapshot_fd = -1;
+  bool namespaces = false;    // Of its own.
+  bool private_root = false;  // With these, and what it reads is all that there is.
   bool confine_files = true;
   // kNone: the broker gives no pages. kNowhere: for shares alone.
   enum class Turns { kNone, kNowhere, kWherePaid, kEverywhere };

@@ -36,6 +36,7 @@ constexpr const char* kLibraries[] = {"/usr",
                                       "/etc/ld.so.conf.d",
                                       "/etc/ld.so.preload",
                                       "/etc/localtime",
+                                      "/etc/alternatives",
                                       "/proc/self",
                                       "/proc/cpuinfo",
                                       "/proc/filesystems",
@@ -48,10 +49,10 @@ constexpr const char* kLibraries[] = {"/usr",
                                       "/sys/devices/system"};
 
 // The configuration of drivers, and the files that they read about the machine.
-constexpr const char* kDrivers[] = {
-    "/run/opengl-driver", "/etc/OpenCL",  "/etc/alternatives", "/etc/nvidia", "/etc/vulkan",
-    "/etc/egl",           "/etc/glvnd",   "/etc/drirc",        "/sys",        "/proc/bus",
-    "/proc/devices",      "/proc/driver", "/proc/modules"};
+constexpr const char* kDrivers[] = {"/run/opengl-driver", "/etc/OpenCL",  "/etc/nvidia",
+                                    "/etc/vulkan",        "/etc/egl",     "/etc/glvnd",
+                                    "/etc/drirc",         "/sys",         "/proc/bus",
+                                    "/proc/devices",      "/proc/driver", "/proc/modules"};
 
 constexpr const char* kAnybodysDevices[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
                                             "/dev/urandom"};

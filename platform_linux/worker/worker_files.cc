@@ -16,6 +16,7 @@
 #include "broker/os/file_access.h"
 #include "broker/os/this_process.h"
 #include "platform_linux/helpers/driver_files.h"
+#include "platform_linux/helpers/private_root.h"
 
 namespace sluice::worker {
 namespace {
@@ -26,8 +27,10 @@ constexpr size_t kMaxIcdBytes = 64 << 10;
 
 // A driver's library need not lie where libraries do: its .icd file names it.
 void AddDriver(const fs::path& icd_file, std::vector<std::string>* out) {
+  // The broker's folder has links: the way, and what is at its end.
+  out->push_back(icd_file.string());
   std::error_code error;
-  const fs::path target = fs::canonical(icd_file, error);  // The broker's folder has links.
+  const fs::path target = fs::canonical(icd_file, error);
   if (!error) out->push_back(target.string());
   std::string content;
   os::ReadFileOfThisHost(icd_file, kMaxIcdBytes, &content);
@@ -110,9 +113,16 @@ std::string UnusableCache() {
   return Unusable(kWhat, "HOME", "/.cache/pocl/kcache", W_OK | X_OK, kAdvice);
 }
 
+// As it was before this process had a root of its own, in which every obstacle looks alike.
+std::string& UnusableBefore() {
+  static std::string& before = *new std::string;
+  return before;
+}
+
 }  // namespace
 
 std::string UnusableFolder() {
+  if (!UnusableBefore().empty()) return UnusableBefore();
   std::string found = Unusable("read the list of drivers", "OCL_ICD_VENDORS", "", R_OK, "");
   if (found.empty()) found = UnusableCache();
   if (found.empty()) found = Unusable("write temporary files", "TMPDIR", "", W_OK | X_OK, "");
@@ -153,9 +163,20 @@ os::FileAccess WorkerFileAccess(const std::vector<std::string>& more,
   return access;
 }
 
+absl::Status EnterWorkersRoot(const std::vector<std::string>& more,
+                              const std::vector<std::string>& programs) {
+  return os::EnterPrivateRoot(WorkerFileAccess(more, programs));
+}
+
 absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
-                                const std::vector<std::string>& programs) {
-  return os::ConfineFiles(WorkerFileAccess(more, programs));
+                                const std::vector<std::string>& programs, bool private_root) {
+  const os::FileAccess access = WorkerFileAccess(more, programs);
+  if (private_root) {
+    UnusableBefore() = UnusableFolder();
+    if (absl::Status entered = os::EnterPrivateRoot(access); !entered.ok())
+      return absl::InternalError(absl::StrCat("a root of its own: ", entered.message()));
+  }
+  return os::ConfineFiles(access);
 }
 
 void LeaveDaemonsFolder() {

@@ -6,8 +6,13 @@
 namespace sluice::worker {
 
 // A worker's token, which it got at its start, decides which files it reaches.
-absl::Status ConfineWorkerFiles(const std::vector<std::string>&, const std::vector<std::string>&) {
+absl::Status ConfineWorkerFiles(const std::vector<std::string>&, const std::vector<std::string>&,
+                                bool) {
   return os::ConfineFiles({});
+}
+
+absl::Status EnterWorkersRoot(const std::vector<std::string>&, const std::vector<std::string>&) {
+  return absl::UnavailableError("Windows has no mount namespaces");
 }
 
 void LeaveDaemonsFolder() {}

@@ -32,6 +32,11 @@ THREATS = {
 KILLED = {"the machine": ("mount", "bpf"), "other processes": ("ptrace", "read_others")}
 
 
+# The namespaces that every helper has of its own; a gateway listens in the host's network.
+OWN = ("user", "ipc", "uts", "mnt")
+LAYERS = ("files", "programs", "system-calls", "namespaces", "private-root")
+
+
 class NobodysDaemon(harness.Daemon):
     """Its workers are an ordinary user's, with a cache that this user may write."""
 
@@ -40,6 +45,28 @@ class NobodysDaemon(harness.Daemon):
         text = super()._config_text(limits).replace('user = "root"', 'user = "nobody"')
         cache = f'[worker.environment]\nPOCL_CACHE_DIR = "{temporary}/pocl"\nHOME = "{temporary}"\n'
         return text.replace("[[network]]", f"{cache}[[network]]") if "[[network]]" in text else text + cache
+
+
+class DaemonElsewhere(harness.Daemon):
+    """Started by a command; it is in this network all the same."""
+
+    def _answers(self):
+        return super()._answers() and (self.kind == "ring" or harness.accepts("127.0.0.1", self.port))
+
+
+class OrdinaryDaemon(DaemonElsewhere):
+    """It is an ordinary user's, as are its workers."""
+
+    def __init__(self, kind):
+        nobody = ("setpriv", "--reuid", str(harness.NOBODY), "--regid", str(harness.NOBODY), "--clear-groups")
+        super().__init__(kind, prefix=nobody if os.geteuid() == 0 else ())
+        for folder in (self.directory, self.temporary):
+            os.chown(folder, *((harness.NOBODY, harness.NOBODY) if os.geteuid() == 0 else (-1, -1)))
+
+    def _config_text(self, limits):
+        text = super()._config_text(limits).replace("[broker]\n", "[broker]\nsocket_mode = \"0666\"\n")
+        return text.replace(
+            '[worker]\nuser = "root"\n', f'[worker.environment]\nHOME = "{self.directory}/tmp"\n')
 
 
 def attack(daemon, name, text=""):
@@ -54,7 +81,7 @@ def attack(daemon, name, text=""):
 
 def expect(daemon, what, name, wanted, text=""):
     got, said = attack(daemon, name, text)
-    shown = [value if value in (0, ENDED) else errno.errorcode[-value] for value in wanted]
+    shown = [errno.errorcode.get(-value, value) if value != ENDED else value for value in wanted]
     report.check(got in wanted, f"{what}: {name}", f"{said}; wanted one of {shown}" if got not in wanted else said)
 
 
@@ -87,6 +114,97 @@ def check_others(daemon):
     stranger.wait()
 
 
+def layers(daemon):
+    """By the log: those in force, and what it says of the others."""
+    harness.wait_until(lambda: "worker_sandbox=" in daemon.log.read_text(), SECONDS)
+    line = next(line for line in daemon.log.read_text().splitlines() if "worker_sandbox=" in line)
+    there, _, missing = line.split('worker_sandbox="', 1)[1].split('"', 1)[0].partition("; not ")
+    return there.split(", "), missing
+
+
+def namespaces(pid):
+    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in (*OWN, "net", "pid")}
+
+
+def check_helper(pid, daemon, own):
+    """From outside: which namespaces, rights and files a process of the daemon's has."""
+    name = pathlib.Path(harness.program(pid)).name
+    theirs, hosts = namespaces(pid), namespaces(daemon.process.pid)
+    shared = [kind for kind in own if theirs[kind] == hosts[kind]]
+    report.check(not shared, f"{name} has namespaces of its own: {', '.join(own)}", shared)
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    rights = {key: int(status[key], 16) for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")}
+    report.check(not any(rights.values()), f"{name} has no capability, nor could it get one", rights)
+    users = {pathlib.Path(f"/proc/{pid}/{kind}_map").read_text().split()[2] for kind in ("uid", "gid")}
+    denied = pathlib.Path(f"/proc/{pid}/setgroups").read_text().strip()
+    report.check(users == {"1"} and denied == "deny", f"{name} has one user and group there, and no others to take",
+                 (users, denied))
+    seen = sorted(os.listdir(f"/proc/{pid}/root"))
+    report.check(not {"home", "srv", "boot", "mnt"} & set(seen), f"{name} sees its own of the host's files", seen)
+    mounts = pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
+    loose = [line for line in mounts if "nosuid" not in line.split()[5]]
+    report.check(not loose, f"no set-user-ID bit counts for {name}", loose)
+
+
+def check_own_view(daemon):
+    """What a kernel finds of the host: the network, files, processes."""
+    expect(daemon, "its network has no interface but lo", "lines", [3], "/proc/self/net/dev")
+    expect(daemon, "and lo is down: no address", "lines", [0], "/proc/self/net/if_inet6")
+    hidden = daemon.directory / "sluiced.toml"
+    for path in ("/etc/passwd", "/root", "/home", hidden, daemon.socket, "/etc/shadow"):
+        expect(daemon, "the host's files are not there", "open", [-errno.ENOENT], path)
+    expect(daemon, "what is there is for reading", "write", [-errno.EROFS, -errno.EACCES], "/usr/planted")
+    expect(daemon, "the root, too", "write", [-errno.EROFS, -errno.EACCES], "/planted")
+
+
+def check_views(daemon):
+    there, missing = layers(daemon)
+    if "private-root" not in there:
+        report.check(missing != "", "the log says why there are no namespaces", missing)
+        return
+    report.check(there == list(LAYERS), "the log names every layer", (there, missing))
+    check_own_view(daemon)
+    application = harness.Application(daemon, "victim", "idle")
+    report.check(application.wait_for("READY", SECONDS), "a session to look at", application.output)
+    workers = daemon.workers()
+    report.check(len(workers) == 1, "it has a worker", workers)
+    for pid in workers:
+        check_helper(pid, daemon, (*OWN, "net"))
+    for pid in daemon.processes():
+        if harness.program(pid).endswith("sluice-gateway"):
+            check_helper(pid, daemon, OWN)
+    application.go_on()
+    application.end(SECONDS)
+
+
+def check_required(settings, why):
+    """A daemon whose operator asks for what is not there does not start."""
+    daemon = NobodysDaemon(KIND)
+    text = daemon.config.read_text()
+    daemon.config.write_text(text.replace("[worker]\n", f"[worker]\nrequire = [\"private-root\"]\n{settings}\n"))
+    done = subprocess.run([str(harness.built("sluiced")), "--check-config", str(daemon.config)],
+                          capture_output=True, text=True, timeout=SECONDS, check=False)
+    shutil.rmtree(daemon.directory)
+    report.check((done.returncode != 0 and why in done.stdout + done.stderr) if why else done.returncode == 0,
+                 f"require private-root with {settings or 'all on'}", done.stdout + done.stderr)
+
+
+def check_without():
+    """Where the system refuses user namespaces, workers go without them, and the log says which setting that is."""
+    refused = "echo 0 >/proc/sys/user/max_user_namespaces && exec \"$@\""
+    prefix = ("unshare", "--user", "--map-root-user", "sh", "-c", refused, "-")
+    if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
+        print("SKIP without user namespaces: this machine lets nobody make one in which there are none")
+        return
+    with DaemonElsewhere(KIND, prefix=prefix) as without:
+        there, missing = layers(without)
+        report.check(there == list(LAYERS[:3]) and missing.count("user.max_user_namespaces = 0") == 2,
+                     "without user namespaces the log says which setting that is", (there, missing))
+        done = subprocess.run([str(harness.built("vector_add"))], env=without.environment(), capture_output=True,
+                              text=True, timeout=SECONDS, check=False)
+        report.check(done.returncode == 0, "and workers compute", done.stdout + done.stderr)
+
+
 daemon = NobodysDaemon(KIND)
 os.chmod(daemon.temporary, 0o1777)
 with daemon.start():
@@ -113,4 +231,14 @@ with daemon.start():
     done = subprocess.run([str(harness.built("vector_add"))], env=daemon.environment(), capture_output=True,
                           text=True, timeout=SECONDS, check=False)
     report.check(done.returncode == 0, "a neighbour computes on", done.stdout + done.stderr)
+    check_views(daemon)
+    namespaced = "private-root" in layers(daemon)[0]
+with OrdinaryDaemon(KIND) as daemon:
+    check_views(daemon)
+check_without()
+if os.geteuid() == 0:
+    if namespaced:
+        check_required("", "")
+    for setting in ("private_root = false", "namespaces = false", "confine_files = false"):
+        check_required(setting, setting)
 report.exit()

@@ -55,7 +55,7 @@ def parse():
                         help="only: begin with this version, and upgrade it by the guide, with a reboot after it")
     parser.add_argument("--build", type=pathlib.Path, help="the build tree, with tests (SLUICE_BUILD_DIR, else build/)")
     parser.add_argument("--limit", type=int, metavar="SECONDS", help="how long the machine may run")
-    parser.add_argument("--worst-score", type=float, default=3.1, help="of systemd-analyze security (3.1)")
+    parser.add_argument("--worst-score", type=float, default=3.8, help="of systemd-analyze security (3.8)")
     parser.add_argument("--logs", type=pathlib.Path, metavar="DIR", help="keep the machine's console and journal there")
     arguments = parser.parse_args()
     default = os.environ.get("SLUICE_BUILD_DIR") or image.ROOT / "build"

@@ -13,17 +13,6 @@
 #include "ocl.h"
 #include "system_call.h"
 
-// t: 4 KiB that the host has filled with TEXT and what the attack needs; t + 2048 is an address.
-static const char kSource[] = SYSTEM_CALL
-    "__kernel void attack(__global char* t, __global long* out) {\n"
-    "  long p = (long)t, s = 0;\n"
-    "  char path[1000];\n"  // A child has no buffers: drivers keep them from it.
-    "  long argv[2] = {(long)path, 0};\n"
-    "  for (int i = 0; i < 1000; ++i) path[i] = t[i];\n"
-    "  *out = -1000;\n"
-    "  *out = ATTACK;\n"
-    "}\n";
-
 struct Attack {
   const char* name;
   const char* code;  // An expression of OpenCL C: t, p (t's address), s.
@@ -31,6 +20,7 @@ struct Attack {
 
 #define CALL0(n) "call(" n ", 0, 0, 0, 0, 0, 0)"
 #if defined(__x86_64__)
+#define READ "0"
 #define SOCKET "41"
 #define CONNECT "42"
 #define SENDTO "44"
@@ -60,6 +50,7 @@ struct Attack {
 #define MEMFD "319"
 #define EXECVEAT "322"
 #else
+#define READ "63"
 #define SOCKET "198"
 #define CONNECT "203"
 #define SENDTO "206"
@@ -94,6 +85,7 @@ struct Attack {
 #define IO_URING "425"
 #define CLONE3 "435"
 
+#define OPEN "call(" OPENAT ", -100, (long)path, 0, 0, 0, 0)"
 #define OPEN_SOCKET(family, type, protocol) \
   "call(" SOCKET ", " family ", " type ", " protocol ", 0, 0, 0)"
 // A child that makes one call and ends with its error (0: it worked), which the kernel waits for.
@@ -103,6 +95,23 @@ struct Attack {
   " : s < 0 ? s : (call(" WAIT4                                            \
   ", s, p + 3000, 0, 0, 0, 0) < 0 ? -999 :"                                \
   " -(long)((*(__global int*)(t + 3000) >> 8) & 255))"
+
+// t: 4 KiB that the host has filled with TEXT and what the attack needs; t + 2048 is an address.
+static const char kSource[] = SYSTEM_CALL
+    "long lines(__global char* t, long fd) {\n"  // Of an open file, which must be short; its error.
+    "  long bytes = fd < 0 ? fd : call(" READ
+    ", fd, (long)t + 2200, 1800, 0, 0, 0), count = 0;\n"
+    "  for (long i = 0; i < bytes; ++i) count += t[2200 + i] == '\\n';\n"
+    "  return bytes < 0 ? bytes : count;\n"
+    "}\n"
+    "__kernel void attack(__global char* t, __global long* out) {\n"
+    "  long p = (long)t, s = 0;\n"
+    "  char path[1000];\n"  // A child has no buffers: drivers keep them from it.
+    "  long argv[2] = {(long)path, 0};\n"
+    "  for (int i = 0; i < 1000; ++i) path[i] = t[i];\n"
+    "  *out = -1000;\n"
+    "  *out = ATTACK;\n"
+    "}\n";
 
 static const struct Attack kAttacks[] = {
     {"tcp", OPEN_SOCKET("2", "1", "0")},
@@ -144,6 +153,9 @@ static const struct Attack kAttacks[] = {
      "call(" PIDFD_SEND ", s, 0, 0, 0, 0, 0)"},
     // TEXT, with itself alone as arguments: what was laid in the worker's own folder, or the machine's.
     {"exec", IN_CHILD("call(" EXECVE ", (long)path, (long)argv, (long)(argv + 1), 0, 0, 0)")},
+    {"open", OPEN},
+    {"write", "call(" OPENAT ", -100, (long)path, 0x41, 0600, 0, 0)"},  // O_CREAT, O_WRONLY.
+    {"lines", "lines(t, " OPEN ")"},
     {"unknown", CALL0("1023")},
 };
 

@@ -497,6 +497,8 @@ TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
               {"f.toml:3:", "not in force: confine_files = false"});
   ExpectError("[worker]\nrequire = [\"system-calls\"]\nsystem_calls = \"logged\"\n",
               {"f.toml:2:", "not in force: system_calls = \"logged\""});
+  ExpectError("[worker]\nnamespaces = false\nrequire = [\"private-root\"]\n",
+              {"f.toml:3:", "not in force: namespaces = false"});
   ExpectError("[worker]\ncache_directory = \"/nonexistent/folder\"\n",
               {"f.toml:2:", "that exists"});
   ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});

@@ -10,9 +10,23 @@ confinement() {
   say "NOTE systemd-analyze security: $score"
   check "the unit's exposure is $worst_score or better" awk -v got="${score:-10}" -v worst="$worst_score" \
     'BEGIN { exit !(got <= worst) }'
+  namespaces_of_workers
   files_of_the_daemon
   devices_of_the_daemon
   processes_it_sees
+}
+
+# The unit lets workers have all layers of their sandbox.
+namespaces_of_workers() {
+  local kind worker
+  worker=$(workers | head -1) # Of a session that identities() has left.
+  check "there is a worker to look at" [ -e "/proc/${worker:-none}/ns/user" ]
+  for kind in user net ipc uts mnt; do
+    check "a worker's namespace is its own: $kind" [ "$(readlink "/proc/$worker/ns/$kind")" != \
+      "$(readlink "/proc/$(main_pid)/ns/$kind")" ]
+  done
+  check_equal "a worker has no capability" 0000000000000000 "$(status_of "$worker" CapBnd)"
+  check "a worker sees no home" [ ! -e "/proc/$worker/root/home" ]
 }
 
 # with_its_files COMMAND...: sees files as the daemon does, and is root without limits otherwise.
