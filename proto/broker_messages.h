@@ -50,6 +50,7 @@ enum class MessageType : uint16_t {
   kSpareMemory = 24,
   kMemoryReturned = 25,
   kWorkerReady = 26,
+  kAddSession = 27,  // pool_messages.h.
   kGatewayHello = 32,
   kGatewayOpen = 33,
   kGatewayFiles = 34,  // gateway_messages.h, this and the next.
@@ -109,7 +110,7 @@ static_assert(sizeof(AdminTicket) == 48);
 
 // Bits of OpenSession::flags and GatewayOpen::flags. Unknown bits are refused.
 inline constexpr uint32_t kOpenSessionSync = 1;  // Debug mode: every command waits for its reply.
-inline constexpr uint32_t kOpenSessionKnownFlags = kOpenSessionSync;
+inline constexpr uint32_t kOpenSessionKnownFlags = kOpenSessionSync | 2 | 4 | 8;  // pool_messages.h
 
 // client -> broker: starts a worker. Several may be open on one connection.
 struct OpenSession {
@@ -272,8 +273,7 @@ inline uint16_t PeekMessageType(const void* packet, size_t packet_size) {
   return header.type;
 }
 
-// True if the array holds a NUL. A receiver asks this of every string of a message before it reads
-// it.
+// True if the array holds a NUL: asked of every string of a message before it is read.
 template <size_t N>
 bool IsTerminated(const char (&text)[N]) {
   return std::memchr(text, '\0', N) != nullptr;

@@ -176,7 +176,7 @@ absl::Status CommandLoop::HandleFrame(wire::Frame& frame) {
 absl::Status CommandLoop::Run() {
   session_->AttachThread();
   wire::Frame frame;
-  while (true) {
+  while (!stopped()) {
     ASSIGN_OR_RETURN(const bool got, reader_.Next(&frame));
     if (got) {
       session_->set_more_follows(reader_.BytesWaiting() >= kMoreFollowsBytes);
@@ -187,6 +187,7 @@ absl::Status CommandLoop::Run() {
       RETURN_IF_ERROR(Idle());
     }
   }
+  return absl::OkStatus();
 }
 
 void CommandLoop::Poll() {
@@ -206,7 +207,7 @@ void CommandLoop::PollUntilCommand() {
   int64_t progress = polled_ns_ = wire::MonotonicNs();
   forecast_.NoteCommand(polled_ns_);
   bool may_spin = true;
-  while (!reader_.HasPiece()) {
+  while (!reader_.HasPiece() && !stopped()) {
     const int64_t pause = may_spin ? forecast_.PauseNs(polled_ns_) : forecast_.SleepNs(polled_ns_);
     const int64_t before = wire::MonotonicNs();
     if (pause > 0) {
@@ -241,7 +242,7 @@ void CommandLoop::FlushTouched() {
 
 absl::Status CommandLoop::Idle() {
   FlushTouched();
-  if (session_->replies().violated())
+  if (session_->replies().violated() && !stopped())
     return absl::InvalidArgumentError("the client does not take its replies");
   if (session_->completions().polls()) {
     PollUntilCommand();

@@ -5,6 +5,8 @@
 // it, this parses the copy.
 #pragma once
 
+#include <atomic>
+
 #include "absl/status/status.h"
 #include "daemon/worker/call.h"
 #include "daemon/worker/queues/end_forecast.h"
@@ -22,8 +24,13 @@ class CommandLoop {
     session->replies().set_on_violated([this] { reader_.Interrupt(wire::kBitWaiter); });
   }
 
-  // Returns only when the client has broken the protocol: the violation.
+  // Returns only when the client has broken the protocol: the violation; or after Stop: OK.
   absl::Status Run();
+  // Any thread.
+  void Stop() {
+    stopped_.store(true, std::memory_order_release);
+    reader_.Interrupt(wire::kBitWaiter);
+  }
 
   // A frame is a program at most, or a command with the bytes that go with it: data moves in
   // chunks.
@@ -35,6 +42,7 @@ class CommandLoop {
  private:
   void AnswerTooLarge(uint64_t sequence);
   absl::Status Idle();
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   void FlushTouched();
   void Poll();
   // Looks after the driver's events itself (completions.h) until a command comes.
@@ -42,6 +50,7 @@ class CommandLoop {
 
   Session* const session_;
   wire::RingReader reader_;
+  std::atomic<bool> stopped_ = false;
   uint64_t last_sequence_ = 0;
   wire::AdaptiveSpin spin_;
   EndForecast forecast_;

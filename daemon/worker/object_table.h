@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "daemon/worker/objects.h"
@@ -58,6 +59,16 @@ class ObjectTable {
       }
     });
     return found;
+  }
+
+  // Of all objects of one type, each as the client named it.
+  template <typename T>
+  std::vector<uint64_t> IdsOf() const {
+    std::vector<uint64_t> ids;
+    for (const auto& [id, object] : objects_) {
+      if (object->type == T::kType) ids.push_back(id);
+    }
+    return ids;
   }
 
   // Calls f(T&) for every object of one type.

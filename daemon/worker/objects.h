@@ -170,6 +170,7 @@ struct ProgramObject : Object {
   // Of the binary that it was made of; null: nothing is known but what the driver says.
   std::shared_ptr<const v1::ProgramRecord> record;
   ArgInfoAsked arg_info_asked = ArgInfoAsked::kYes;  // Of its last build.
+  bool may_print = false;                            // Its kernels, as far as a text search tells.
 };
 
 struct KernelObject : Object {

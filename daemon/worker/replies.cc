@@ -47,6 +47,13 @@ void Replies::WakeWaiter() {
   writer_.Notify(wire::Wake::kWaiter, 0);
 }
 
+void Replies::Close() {
+  absl::MutexLock lock(&mu_);
+  violated_ = true;
+  waiting_.clear();
+  writer_.WakeWriter();
+}
+
 void Replies::CheckViolatedLocked() {
   if (violated_ || (waiting_bytes_ <= kMaxWaitingReplyBytes && !writer_.violated())) return;
   violated_ = true;

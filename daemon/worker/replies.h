@@ -41,6 +41,14 @@ class Replies {
   // Called once, from any thread, when violated() has become true. Set before anything is sent.
   void set_on_violated(std::function<void()> on_violated) { on_violated_ = std::move(on_violated); }
 
+  // The session ends before the process (a pool's): nothing more is sent. Afterwards `feeding` turns
+  // false, and no thread of ours is in here.
+  void Close();
+  bool feeding() {
+    absl::MutexLock lock(&mu_);
+    return feeding_;
+  }
+
   // Bytes waiting for room exceed the bound, or the client's cursor was impossible.
   bool violated() const { return violated_.load(std::memory_order_relaxed); }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/worker/device_list.h"
 #include "daemon/worker/memory/change_of_hands.h"
+#include "daemon/worker/pool/pool_parts.h"
 #include "daemon/worker/queues/queue.h"
 #include "proto/handle_messages.h"
 #include "proto/status_macros.h"
@@ -60,26 +61,30 @@ void MemoryObject::PlaceIn(Heap* heap, std::shared_ptr<const HeapSpan> held) {
   std::get<InHeap>(placement).heap = heap;
 }
 
-SessionMemory::SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,
+SessionMemory::SessionMemory(int handle_channel, const SessionOptions& options, Replies* replies,
                              Completions* completions)
-    : heap(handle_channel, memory_bytes),
-      svm_heap(handle_channel, memory_bytes, wire::kFirstSvmSegment, wire::kSvmBaseAddress),
+    : heap(handle_channel, options.limits.memory_bytes),
+      svm_heap(handle_channel, options.limits.memory_bytes, wire::kFirstSvmSegment,
+               options.svm_address),
       imports(handle_channel),
-      pinned_heap(handle_channel, memory_bytes, wire::kFirstPinnedSegment, 0, Heap::Freed::kKept,
-                  kPinnedSegmentBytes),
+      pinned_heap(handle_channel, options.limits.memory_bytes, wire::kFirstPinnedSegment, 0,
+                  Heap::Freed::kKept, kPinnedSegmentBytes),
       pins(&pinned_heap),
-      mirrors(handle_channel, memory_bytes),
+      mirrors(handle_channel, options.limits.memory_bytes),
       transfers(replies, completions, &pinned_heap, &pins) {}
 
 Session::Session(const SessionOptions& options, int handle_channel, uint8_t* reply_ring)
     : options_(options),
       handle_channel_(handle_channel),
+      pooled_turns_(options.pool == nullptr ? nullptr : &options.pool->turns),
       quota_(options.limits),
       replies_(reply_ring),
       completions_(&replies_, &printf_),
-      memory_(handle_channel, options.limits.memory_bytes, &replies_, &completions_),
+      memory_(handle_channel, options, &replies_, &completions_),
       builds_(options.limits.build_ms),
-      argument_records_(options.records_directory) {}
+      argument_records_(options.records_directory) {
+  if (options.pool != nullptr) completions_.SetPooled(options.pool->on_failed);
+}
 
 absl::Status Session::AddDevices() {
   thread_.Assert();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's one session: its objects, what it may use, and the parts that move its bytes. Made
-// when the client has come, gone with the process: a worker never serves a second client, so
-// nothing needs to be cleaned up but by the kernel.
+// One session: its objects, what it may use, and the parts that move its bytes. Made when the client
+// has come. A worker of its own never serves a second client: the session goes with the process, and
+// nothing needs to be cleaned up but by the kernel. A pool's session ends before (pool/).
 //
 // The object table belongs to the session thread (command_loop.h); the parts that other threads use
 // are thread-safe and say so in their own headers.
@@ -34,10 +34,12 @@
 #include "daemon/worker/queues/turn_gate.h"
 #include "daemon/worker/quota.h"
 #include "daemon/worker/replies.h"
+#include "proto/handle_messages.h"
 
 namespace sluice::worker {
 
 class QueueObject;
+struct PoolParts;
 
 struct SessionOptions {
   uint64_t session_id = 0;
@@ -47,6 +49,8 @@ struct SessionOptions {
   std::string records_directory;  // argument_records.h; empty: none.
   uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.
   KeyedMutexOpener open_keyed_mutex = &OpenKeyedMutex;  // Tests have one of their own.
+  PoolParts* pool = nullptr;                            // Of the pool that it is one of.
+  uint64_t svm_address = wire::kSvmBaseAddress;         // Shared virtual memory from there on.
 };
 
 // A command that was refused, for the report of that.
@@ -71,7 +75,7 @@ struct SessionCounts {
 
 // The memory that the session's bytes lie in and pass through. Thread-safe, each as its header says.
 struct SessionMemory {
-  SessionMemory(int handle_channel, uint64_t memory_bytes, Replies* replies,
+  SessionMemory(int handle_channel, const SessionOptions& options, Replies* replies,
                 Completions* completions);
 
   Heap heap;
@@ -133,7 +137,7 @@ class Session {
   // Session thread only.
   TurnGate& turns() {
     thread_.Assert();
-    return state_.turns;
+    return pooled_turns_ != nullptr ? *pooled_turns_ : state_.turns;
   }
   // Before the session's first command.
   TurnGate& TurnsForTesting() ABSL_NO_THREAD_SAFETY_ANALYSIS { return state_.turns; }
@@ -218,12 +222,17 @@ class Session {
   std::map<ArgInfoAsked, UniqueCl<cl_kernel>> unasked_kernels;
 
   SessionCounts counts;
+  // Objects of the driver's whose end it is to tell us of.
+  std::atomic<int> watched_by_driver = 0;
+  // Threads of ours that wait in the driver for a queue (WhenAllEnded).
+  std::atomic<int> finishers = 0;
 
  private:
   bool MayKeepFailed() const;
 
   const SessionOptions options_;
   const int handle_channel_;
+  TurnGate* const pooled_turns_;
   Quota quota_;
   Replies replies_;
   PrintfCapture printf_;

@@ -3,8 +3,9 @@
 // a person:
 //
 //   sluice-worker --session-id=HEX [limits]     descriptor 3: handle channel to the client, 4:
-//   control socket to the broker sluice-worker --probe --snapshot-fd=N       writes a
-//   PlatformSnapshot to descriptor N and ends
+//   control socket to the broker
+//   sluice-worker --pool=1 --session-id=HEX ... several sessions' (pool/pool.h); descriptor 4 alone
+//   sluice-worker --probe --snapshot-fd=N       writes a PlatformSnapshot to descriptor N and ends
 //
 // It ends with its client: end of file on the handle channel. The broker's death does not end it.
 #include <cstdio>
@@ -21,26 +22,22 @@
 #include "broker/base/log.h"
 #include "broker/os/command_line.h"
 #include "broker/os/file.h"
-#include "broker/os/local_socket.h"
 #include "broker/os/poller.h"
-#include "broker/os/shared_memory.h"
 #include "broker/os/threads.h"
 #include "daemon/helpers/confined_calls.h"
 #include "daemon/helpers/helper_process.h"
 #include "daemon/helpers/own_namespaces.h"
-#include "daemon/worker/command_loop.h"
+#include "daemon/worker/pool/pool.h"
 #include "daemon/worker/probe.h"
 #include "daemon/worker/programs/compile_cache.h"
 #include "daemon/worker/programs/include_folder.h"
 #include "daemon/worker/queues/kernel_watch.h"
+#include "daemon/worker/served_client.h"
 #include "daemon/worker/worker_files.h"
 #include "daemon/worker/worker_options.h"
 #include "daemon/worker/worker_process.h"
 #include "proto/broker_messages.h"
-#include "proto/handle_messages.h"
-#include "proto/memory_messages.h"
 #include "proto/quiet_parsing.h"
-#include "proto/ring_abi.h"
 #include "proto/status_macros.h"
 
 namespace sluice::worker {
@@ -48,47 +45,7 @@ namespace {
 
 constexpr int kHandleChannel = 3;
 constexpr int kControlSocket = 4;
-// The pages on which the broker gives turns.
-constexpr int kTurnOrders = 5;
-constexpr int kTurnWords = 6;
 constexpr absl::Duration kAfterClient = absl::Seconds(2);  // Far more than an end takes by itself.
-
-// One ring: made and sealed here, mapped here, its descriptor for the client.
-absl::StatusOr<std::pair<os::UniqueFd, os::SharedMapping>> MakeRing(const char* name) {
-  ASSIGN_OR_RETURN(os::UniqueFd file, os::CreateSharedMemory(name, wire::kRingFileBytes));
-  ASSIGN_OR_RETURN(os::SharedMapping mapping,
-                   os::SharedMapping::Map(file.get(), wire::kRingFileBytes, /*writable=*/true));
-  return std::make_pair(std::move(file), std::move(mapping));
-}
-
-void Notice(wire::WorkerNoticeKind kind, std::string_view text) {
-  wire::WorkerNotice notice = wire::MakeMessage<wire::WorkerNotice>();
-  notice.kind = static_cast<uint32_t>(kind);
-  wire::SetString(notice.text, text);
-  (void)os::SendMessage(kControlSocket, &notice,
-                        sizeof(notice));  // The broker may be gone: the session goes on.
-}
-
-void SendStats(const Session& session) {
-  wire::WorkerStats stats = wire::MakeMessage<wire::WorkerStats>();
-  Session& mutable_session = const_cast<Session&>(session);
-  stats.memory_bytes = mutable_session.quota().memory_bytes();
-  stats.object_count = session.counts.objects.load(std::memory_order_relaxed);
-  stats.commands_executed = session.counts.commands.load(std::memory_order_relaxed);
-  stats.context_count = session.counts.contexts.load(std::memory_order_relaxed);
-  stats.imported_objects = session.counts.imported.load(std::memory_order_relaxed);
-  stats.shadowed_objects = session.counts.shadowed.load(std::memory_order_relaxed);
-  stats.staged_objects = session.counts.staged.load(std::memory_order_relaxed);
-  wire::SetString(stats.device_name, session.device_name());
-  (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
-}
-
-void SendShadowStats(const Session& session) {
-  wire::ShadowStats stats = wire::MakeMessage<wire::ShadowStats>();
-  stats.by_semaphores = session.counts.semaphored.load(std::memory_order_relaxed);
-  stats.by_keyed_mutex = session.counts.mutexed.load(std::memory_order_relaxed);
-  (void)os::SendMessage(kControlSocket, &stats, sizeof(stats));
-}
 
 [[noreturn]] void EndProcess(int code) {
   // Not exit(): drivers' destructors wait for kernels that may never end. The kernel takes
@@ -96,61 +53,38 @@ void SendShadowStats(const Session& session) {
   os::EndProcessNow(code);
 }
 
-void EndSession(Session& session, std::string_view reason) {
-  pb::Reply reply;
-  reply.mutable_session_ended()->set_reason(std::string(reason));
-  session.replies().Send(reply, wire::Wake::kUrgent);
-}
-
 // The driver is stuck in a compiler, perhaps with locks held, or in a kernel: the session ends.
-void EndAfterOverrun(Session& session, const std::string& why) {
+void EndAfterOverrun(ServedClient& client, const std::string& why) {
   Log(LogLevel::kWarning, "worker", "session ended: over a limit of time",
-      {{"session", HexId(session.options().session_id)}, {"reason", why}});
-  Notice(wire::WorkerNoticeKind::kInfo, why);
-  EndSession(session, why);
+      {{"session", HexId(client.session().options().session_id)}, {"reason", why}});
+  Notice(kControlSocket, wire::WorkerNoticeKind::kInfo, why);
+  client.TellEnd(why);
   EndProcess(4);
 }
 
 // Handles one message of the broker. False once the broker is gone.
-bool OnControl(Session& session) {
-  char buffer[wire::kMaxBrokerMessageBytes];
-  const absl::StatusOr<size_t> size =
-      os::ReceiveMessage(kControlSocket, buffer, sizeof(buffer), nullptr, 0);
-  if (!size.ok() || *size == 0) return false;
-  wire::Terminate terminate;
-  if (wire::ParseMessage(buffer, *size, &terminate) && wire::IsTerminated(terminate.reason)) {
-    Log(LogLevel::kInfo, "worker", "ended by the broker",
-        {{"session", HexId(session.options().session_id)}, {"reason", terminate.reason}});
-    EndSession(session, terminate.reason);
-    EndProcess(0);
-  }
-  if (wire::PeekMessageType(buffer, *size) ==
-      static_cast<uint16_t>(wire::MessageType::kStatsRequest))
-    SendStats(session);
-  if (wire::PeekMessageType(buffer, *size) ==
-      static_cast<uint16_t>(wire::MessageType::kShadowStatsRequest))
-    SendShadowStats(session);
-  wire::GrantMemory granted;
-  if (wire::ParseMessage(buffer, *size, &granted))
-    session.quota().grant().OnGranted(granted.serial, granted.bytes);
-  wire::SpareMemory spare;
-  if (wire::ParseMessage(buffer, *size, &spare)) session.quota().grant().OnSpare();
-  return true;
+bool OnControl(ServedClient& client) {
+  const ServedClient::Control said = client.OnControl();
+  if (!said.terminate.has_value()) return !said.gone;
+  Log(LogLevel::kInfo, "worker", "ended by the broker",
+      {{"session", HexId(client.session().options().session_id)}, {"reason", *said.terminate}});
+  client.TellEnd(*said.terminate);
+  EndProcess(0);
 }
 
-[[noreturn]] void EndForViolation(Session& session, const std::string& violation) {
+[[noreturn]] void EndForViolation(ServedClient& client, const std::string& violation) {
   Log(LogLevel::kWarning, "worker", "session ended: the client broke the protocol",
-      {{"session", HexId(session.options().session_id)}, {"violation", violation}});
-  Notice(wire::WorkerNoticeKind::kViolation, violation);
-  EndSession(session, absl::StrCat("protocol violation: ", violation));
+      {{"session", HexId(client.session().options().session_id)}, {"violation", violation}});
+  Notice(kControlSocket, wire::WorkerNoticeKind::kViolation, violation);
+  client.TellEnd(absl::StrCat("protocol violation: ", violation));
   EndProcess(3);
 }
 
 // The client's end of the handle channel: descriptors to import, or its end.
-void OnHandleChannel(Session& session) {
-  const absl::Status status = session.imports().Receive();
+void OnHandleChannel(ServedClient& client) {
+  const absl::Status status = client.session().imports().Receive();
   if (absl::IsAborted(status)) EndProcess(0);
-  if (!status.ok()) EndForViolation(session, std::string(status.message()));
+  if (!status.ok()) EndForViolation(client, std::string(status.message()));
 }
 
 // Once the client has gone, this ends the process if nobody else does: the main thread may be in a
@@ -170,45 +104,26 @@ void EndSoonAfterClient() {
 }
 
 // The main thread: the client's end ends us; the broker may ask for numbers.
-[[noreturn]] void Watch(Session& session) {
+[[noreturn]] void Watch(ServedClient& client) {
   const absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
   if (!poller.ok() ||
       !(*poller)->Add(kHandleChannel, kHandleChannel, os::Poller::Interest::kReadable).ok() ||
       !(*poller)->Add(kControlSocket, kControlSocket, os::Poller::Interest::kReadable).ok()) {
-    Notice(wire::WorkerNoticeKind::kDriverError, "a worker cannot wait for its client");
+    Notice(kControlSocket, wire::WorkerNoticeKind::kDriverError,
+           "a worker cannot wait for its client");
     EndProcess(1);
   }
   std::vector<uint64_t> ready;
   while (true) {
     (*poller)->Wait(-1, &ready);
     for (const uint64_t key : ready) {
-      if (key == kHandleChannel) OnHandleChannel(session);
-      if (key == kControlSocket && !OnControl(session)) {
+      if (key == kHandleChannel) OnHandleChannel(client);
+      if (key == kControlSocket && !OnControl(client)) {
         (*poller)->Remove(kControlSocket, kControlSocket);  // The broker is gone: we stay.
-        session.quota().grant().OnLost();
+        client.session().quota().grant().OnLost();
       }
     }
   }
-}
-
-// Its account's device memory is the broker's to grant.
-void AttachGrant(Session& session) {
-  const uint64_t limit = session.options().limits.account_memory_bytes;
-  if (limit == 0) return;
-  MemoryGrant::Broker broker;
-  broker.want = [](uint64_t serial, uint64_t bytes, bool ahead) {
-    auto message = wire::MakeMessage<wire::WantMemory>();
-    message.serial = serial;
-    message.bytes = bytes;
-    message.ahead = ahead ? 1 : 0;
-    return os::SendMessage(kControlSocket, &message, sizeof(message)).ok();
-  };
-  broker.give_back = [](uint64_t bytes) {
-    auto message = wire::MakeMessage<wire::MemoryReturned>();
-    message.bytes = bytes;
-    (void)os::SendMessage(kControlSocket, &message, sizeof(message));
-  };
-  session.quota().grant().Attach(std::move(broker), limit);
 }
 
 // Before the first driver is loaded, and the first thread started.
@@ -242,62 +157,42 @@ absl::Status Prepare(Session& session) {
   return session.printf().Start(&session.replies());
 }
 
-absl::Status AttachTurns(WorkerOptions::Turns turns, Session& session) {
-  if (turns == WorkerOptions::Turns::kNone) return absl::OkStatus();
-  const os::UniqueFd orders_fd(kTurnOrders), words_fd(kTurnWords);
-  ASSIGN_OR_RETURN(os::SharedMapping orders,
-                   os::SharedMapping::Map(orders_fd.get(), wire::kTurnPageBytes, false));
-  ASSIGN_OR_RETURN(os::SharedMapping words,
-                   os::SharedMapping::Map(words_fd.get(), wire::kTurnPageBytes, true));
-  const TurnGate::Pays pays =
-      turns == WorkerOptions::Turns::kEverywhere  ? TurnGate::Pays::kEverywhere
-      : turns == WorkerOptions::Turns::kWherePaid ? TurnGate::Pays::kWhereDear
-                                                  : TurnGate::Pays::kNowhere;
-  session.turns().Attach(std::move(orders), std::move(words), pays);
-  session.completions().set_running(session.turns().running());
-  return absl::OkStatus();
-}
-
 absl::Status RunSession(const WorkerOptions& all) {
   const SessionOptions& options = all.session;
-  ASSIGN_OR_RETURN(auto commands, MakeRing("sluice-commands"));
-  ASSIGN_OR_RETURN(auto replies, MakeRing("sluice-replies"));
+  ASSIGN_OR_RETURN(std::unique_ptr<ServedClient> made,
+                   ServedClient::Create(options, kHandleChannel, kControlSocket));
   EndSoonAfterClient();
   // All of this lives until the process ends.
-  static Session& session = *new Session(options, kHandleChannel, replies.second.data());
-  RETURN_IF_ERROR(AttachTurns(all.turns, session));
-  AttachGrant(session);
-  session.set_on_lost_device(
-      [](const std::string& what) { Notice(wire::WorkerNoticeKind::kDriverError, what); });
+  static ServedClient& client = *made.release();
+  Session& session = client.session();
+  RETURN_IF_ERROR(AttachTurns(all.turns, &session.turns()));
+  if (all.turns != WorkerOptions::Turns::kNone)
+    session.completions().set_running(session.turns().running());
+  client.AttachGrant();
+  session.set_on_lost_device([](const std::string& what) {
+    Notice(kControlSocket, wire::WorkerNoticeKind::kDriverError, what);
+  });
   const absl::Status prepared = Prepare(session);
   // The client cannot see our log.
-  if (!prepared.ok()) EndSession(session, absl::StrCat("cannot start: ", prepared.message()));
-  session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(session, why); });
+  if (!prepared.ok()) client.TellEnd(absl::StrCat("cannot start: ", prepared.message()));
+  session.builds().set_on_overrun([](const std::string& why) { EndAfterOverrun(client, why); });
   if (const uint64_t limit_ms = options.limits.kernel_ms; limit_ms != 0) {
     new KernelWatch(&session.completions(), limit_ms,
-                    [](const std::string& why) { EndAfterOverrun(session, why); });
+                    [](const std::string& why) { EndAfterOverrun(client, why); });
   }
   static CompileCache& cache = *new CompileCache(CompileCacheFolder(), options.cache_bytes);
   session.builds().set_after_each([] { cache.AfterBuild(); });
-  static CommandLoop& loop = *new CommandLoop(&session, commands.second.data());
-  wire::HandleMessage offer = {};
-  offer.magic = wire::kHandleMagic;
-  offer.type = wire::HandleMessageType::kRingOffer;
-  offer.size = wire::kRingFileBytes;
-  offer.flags = wire::kTakesImports;
-  const int fds[] = {commands.first.get(), replies.first.get()};
-  const absl::Status offered = os::SendMessage(kHandleChannel, &offer, sizeof(offer), fds, 2);
+  const absl::Status offered = client.OfferRings();
   RETURN_IF_ERROR(prepared);
   if (absl::IsAborted(offered)) EndProcess(0);  // The client has left meanwhile, as it may.
   RETURN_IF_ERROR(offered);
-  const auto ready = wire::MakeMessage<wire::WorkerReady>();
-  if (all.says_ready) (void)os::SendMessage(kControlSocket, &ready, sizeof(ready));
+  if (all.says_ready) client.SayReady();
   os::StartDetached([] {
-    const absl::Status ended = loop.Run();
+    const absl::Status ended = client.loop().Run();
     if (absl::IsAborted(ended)) EndProcess(0);  // It looked into the channel: the client has gone.
-    EndForViolation(session, std::string(ended.message()));
+    EndForViolation(client, std::string(ended.message()));
   });
-  Watch(session);
+  Watch(client);
 }
 
 }  // namespace
@@ -318,15 +213,17 @@ int WorkerMain(int argc, char** argv) {
   LeaveDaemonsFolder();
   if (status.ok()) IncludeFolder::SweepAbandoned();
   if (status.ok())
-    status = options->probe ? Probe(options->snapshot_fd, options->session.device_allow_list,
-                                    options->session.limits.memory_bytes)
-                            : RunSession(*options);
+    status = options->probe  ? Probe(options->snapshot_fd, options->session.device_allow_list,
+                                     options->session.limits.memory_bytes)
+             : options->pool ? RunPool(*options, kControlSocket)
+                             : RunSession(*options);
   if (status.ok()) EndProcess(0);
   const std::string message(status.message());
   Log(LogLevel::kError, "worker", message);
   // In place of a probe's snapshot.
   if (options.ok() && options->probe) (void)os::WriteWhole(options->snapshot_fd, message);
-  if (options.ok() && !options->probe) Notice(wire::WorkerNoticeKind::kDriverError, message);
+  if (options.ok() && !options->probe)
+    Notice(kControlSocket, wire::WorkerNoticeKind::kDriverError, message);
   EndProcess(1);
 }
 

@@ -2,14 +2,23 @@
 #include "daemon/worker/worker_options.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "broker/base/log.h"
+#include "broker/os/scoped_handle.h"
+#include "broker/os/shared_memory.h"
+#include "proto/status_macros.h"
+#include "proto/turn_page.h"
 
 namespace sluice::worker {
 namespace {
+
+// The pages on which the broker gives turns.
+constexpr int kTurnOrders = 5;
+constexpr int kTurnWords = 6;
 
 // 0 is no limit (sluiced.toml(5)), for which `none` stands in Limits.
 bool ParseLimit(const std::string& text, uint64_t none, uint64_t* out) {
@@ -46,6 +55,10 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
     return ParseFlag(value, &options->namespaces);
   } else if (name == "--private-root") {
     return ParseFlag(value, &options->private_root);
+  } else if (name == "--pool") {
+    return ParseFlag(value, &options->pool);
+  } else if (name == "--pool-cpu") {
+    return ParseFlag(value, &options->pool_takes_cpu_devices);
   } else if (name == "--says-ready") {
     return ParseFlag(value, &options->says_ready);
   } else if (name == "--snapshot-fd") {
@@ -88,6 +101,21 @@ bool Take(const std::string& name, const std::string& value, WorkerOptions* opti
 }
 
 }  // namespace
+
+absl::Status AttachTurns(WorkerOptions::Turns turns, TurnGate* gate) {
+  if (turns == WorkerOptions::Turns::kNone) return absl::OkStatus();
+  const os::UniqueFd orders_fd(kTurnOrders), words_fd(kTurnWords);
+  ASSIGN_OR_RETURN(os::SharedMapping orders,
+                   os::SharedMapping::Map(orders_fd.get(), wire::kTurnPageBytes, false));
+  ASSIGN_OR_RETURN(os::SharedMapping words,
+                   os::SharedMapping::Map(words_fd.get(), wire::kTurnPageBytes, true));
+  const TurnGate::Pays pays =
+      turns == WorkerOptions::Turns::kEverywhere  ? TurnGate::Pays::kEverywhere
+      : turns == WorkerOptions::Turns::kWherePaid ? TurnGate::Pays::kWhereDear
+                                                  : TurnGate::Pays::kNowhere;
+  gate->Attach(std::move(orders), std::move(words), pays);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv) {
   WorkerOptions options;

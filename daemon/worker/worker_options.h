@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/os/sandbox.h"
 #include "daemon/worker/session.h"
@@ -14,6 +15,8 @@ namespace sluice::worker {
 struct WorkerOptions {
   SessionOptions session;
   bool probe = false;
+  bool pool = false;  // Several sessions' (pool/pool.h).
+  bool pool_takes_cpu_devices = false;
   bool says_ready = false;   // A broker of before this flag takes the message for a fault.
   bool try_sandbox = false;  // Only that, and the obstacles to `snapshot_fd`.
   int snapshot_fd = -1;
@@ -29,5 +32,8 @@ struct WorkerOptions {
 };
 
 absl::StatusOr<WorkerOptions> ParseWorkerOptions(int argc, char** argv);
+
+// Gives the gate the pages that came with --turns, if there are any.
+absl::Status AttachTurns(WorkerOptions::Turns turns, TurnGate* gate);
 
 }  // namespace sluice::worker

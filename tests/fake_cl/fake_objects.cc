@@ -144,6 +144,12 @@ cl_context CL_API_CALL fake_clCreateContext(const cl_context_properties* propert
   return Set(status, CL_SUCCESS), context;
 }
 
+cl_int CL_API_CALL fake_clRetainContext(cl_context context) {
+  const std::lock_guard lock(g_runtime->mu);
+  Ref(context);
+  return CL_SUCCESS;
+}
+
 cl_int CL_API_CALL fake_clReleaseContext(cl_context context) {
   return Release(context, CL_INVALID_CONTEXT);
 }

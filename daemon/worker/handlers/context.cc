@@ -10,6 +10,7 @@
 #include "daemon/worker/info_reader.h"
 #include "daemon/worker/memory/host_memory.h"
 #include "daemon/worker/own_questions.h"
+#include "daemon/worker/pool/pool_parts.h"
 #include "daemon/worker/queues/enqueuer.h"
 
 namespace sluice::worker {
@@ -77,8 +78,11 @@ void SendDestroyed(const Watcher& watcher) {
 }
 
 void CL_CALLBACK OnMemoryDestroyed(cl_mem, void* data) {
-  const std::unique_ptr<const MemoryWatcher> memory(static_cast<const MemoryWatcher*>(data));
+  std::unique_ptr<const MemoryWatcher> memory(static_cast<const MemoryWatcher*>(data));
   SendDestroyed(memory->watcher);
+  Session* const session = memory->watcher.session;
+  memory.reset();  // May be the last to hold the context's end, which tells as well.
+  session->watched_by_driver.fetch_sub(1, std::memory_order_release);
 }
 
 // Nobody can set it any more: what waits for it would wait for ever, its queues with it, as section
@@ -112,6 +116,42 @@ void WatchWithoutDriver(const Watcher& watcher, const std::shared_ptr<MemoryObje
   watched.push_back(memory);
 }
 
+// Nothing of it may be seen by another session: not where devices have queues of their own, one of
+// which is the context's default.
+bool MayShareContext(const ContextObject& context, const pb::CreateContext& cmd) {
+  if (cmd.properties_size() != 0) return false;
+  return std::all_of(context.devices.begin(), context.devices.end(), [](const auto& device) {
+    cl_uint queues = 0;
+    const bool asked = cl().clGetDeviceInfo(device->handle, CL_DEVICE_MAX_ON_DEVICE_QUEUES,
+                                            sizeof(queues), &queues, nullptr) == CL_SUCCESS;
+    return !device->sub_device && (!asked || queues == 0);
+  });
+}
+
+// A context of the driver's: in a pool its sessions' one, if they may share it.
+cl_int MakeHandle(Session& session, const pb::CreateContext& cmd,
+                  const std::vector<cl_device_id>& handles, ContextObject* context) {
+  PoolParts* const pool = session.options().pool;
+  cl_int status = CL_SUCCESS;
+  if (pool != nullptr && MayShareContext(*context, cmd)) {
+    context->handle = pool->contexts.Get(context->devices[0]->platform, handles, &status);
+    return status;
+  }
+  std::vector<cl_context_properties> properties = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(context->devices[0]->platform)};
+  for (const uint64_t value : cmd.properties())
+    properties.push_back(static_cast<cl_context_properties>(value));
+  properties.push_back(0);
+  // A driver may call after the session's end, which in a pool is not the process's.
+  std::unique_ptr<Watcher> watcher;
+  if (pool == nullptr) watcher = std::make_unique<Watcher>(Watcher{&session, cmd.context_id()});
+  context->handle.reset(cl().clCreateContext(properties.data(),
+                                             static_cast<cl_uint>(handles.size()), handles.data(),
+                                             &OnNotify, watcher.get(), &status));
+  if (status == CL_SUCCESS) (void)watcher.release();
+  return status;
+}
+
 }  // namespace
 
 HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd, Call& call) {
@@ -136,18 +176,17 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
   if (cmd.properties_size() % 2 != 0) {
     return absl::InvalidArgumentError("context property without a value");
   }
-  std::vector<cl_context_properties> properties = {
-      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(context->devices[0]->platform)};
-  for (const uint64_t value : cmd.properties())
-    properties.push_back(static_cast<cl_context_properties>(value));
-  properties.push_back(0);
-  cl_int status = CL_SUCCESS;
+  PoolParts* const pool = session.options().pool;
+  // An honest client asks for a worker of its own then (proto/broker_messages.h).
+  if (pool != nullptr && !pool->takes_cpu_devices &&
+      std::any_of(context->devices.begin(), context->devices.end(),
+                  [](const auto& device) { return device->is_cpu; })) {
+    return CL_DEVICE_NOT_AVAILABLE;
+  }
   context->id = cmd.context_id();
-  auto watcher = std::make_unique<Watcher>(Watcher{&session, cmd.context_id()});
-  context->handle.reset(cl().clCreateContext(properties.data(),
-                                             static_cast<cl_uint>(handles.size()), handles.data(),
-                                             &OnNotify, watcher.get(), &status));
+  cl_int status = MakeHandle(session, cmd, handles, context.get());
   if (status != CL_SUCCESS) {
+    if (pool != nullptr) pool->on_failed();
     const bool may_be_dead =
         std::any_of(context->devices.begin(), context->devices.end(),
                     [](const auto& device) { return device->quirks.faults_end_contexts; });
@@ -158,7 +197,6 @@ HandlerResult HandleCreateContext(Session& session, const pb::CreateContext& cmd
       session.TellOfLostDevice(absl::StrCat("clCreateContext has failed with ", status));
     return status;
   }
-  (void)watcher.release();
   context->own_queue.reset(
       cl().clCreateCommandQueue(context->handle.get(), handles[0], 0, &status));
   if (status != CL_SUCCESS) return status;
@@ -201,7 +239,7 @@ HandlerResult HandleReleaseObject(Session& session, const pb::ReleaseObject& cmd
     if (queue->Mark(session) != CL_SUCCESS) cl().clFinish(queue->handle.get());
     cl().clFlush(queue->handle.get());  // Section 5.1: a release flushes.
     session.Forget(queue.get());
-    session.hints().Remove(queue->hints);
+    if (session.options().pool == nullptr) session.hints().Remove(queue->hints);
     held_by_events = true;
   }
   if (const auto context = objects.Find<ContextObject>(cmd.id()); context != nullptr) {
@@ -228,11 +266,13 @@ HandlerResult HandleWatchDestruction(Session& session, const pb::WatchDestructio
   if (const auto memory = session.objects().Find<MemoryObject>(cmd.id()); memory != nullptr) {
     if (memory->on_destroyed) return CL_SUCCESS;  // It is watched: each call would cost a callback.
     auto drivers = std::make_unique<MemoryWatcher>(MemoryWatcher{watcher, memory->context->end});
+    session.watched_by_driver.fetch_add(1, std::memory_order_relaxed);
     if (cl().clSetMemObjectDestructorCallback(memory->handle.get(), &OnMemoryDestroyed,
                                               drivers.get()) == CL_SUCCESS) {
       (void)drivers.release();
       memory->on_destroyed = [] {};  // The driver tells; this says that it was asked.
     } else {
+      session.watched_by_driver.fetch_sub(1, std::memory_order_relaxed);
       WatchWithoutDriver(watcher, memory);
     }
     return CL_SUCCESS;

@@ -207,12 +207,15 @@ HandlerResult HandleEnqueueNdRangeKernel(Session& session, const pb::EnqueueNdRa
   if (!enqueue.ok()) return enqueue.answer();
   if (kernel->program->context != enqueue.queue().context) return CL_INVALID_CONTEXT;
   ASSIGN_OR_RETURN(const wire::NdRange range, wire::DecodeNdRange(cmd.range()));
-  return enqueue.Run(
-      [&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
-        return cl().clEnqueueNDRangeKernel(queue, kernel->handle.get(), range.work_dim,
-                                           range.offset_or_null(), range.global,
-                                           range.local_or_null(), waits, list, event);
-      });
+  const auto launch = [&](cl_command_queue queue, cl_uint waits, const cl_event* list,
+                          cl_event* event) {
+    return cl().clEnqueueNDRangeKernel(queue, kernel->handle.get(), range.work_dim,
+                                       range.offset_or_null(), range.global, range.local_or_null(),
+                                       waits, list, event);
+  };
+  if (session.options().pool != nullptr && kernel->program->may_print)
+    return enqueue.RunPrinting(launch);
+  return enqueue.Run(launch);
 }
 
 }  // namespace sluice::worker

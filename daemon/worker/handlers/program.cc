@@ -49,11 +49,26 @@ bool HasBuiltInKernels(cl_device_id device) {
   return status == CL_SUCCESS && names.size() > 1;  // With its NUL.
 }
 
+// True if some of its kernels may print, as far as their text tells: a macro may put the name
+// together from parts.
+bool MayPrint(std::string_view text) {
+  return text.find("printf") != text.npos || text.find("##") != text.npos;
+}
+
+// Of the options and included files of a build.
+template <typename Body>
+bool BuildMayPrint(const Body& cmd) {
+  return MayPrint(cmd.options()) ||
+         std::any_of(cmd.include_files().begin(), cmd.include_files().end(),
+                     [](const pb::IncludeFile& file) { return MayPrint(file.contents()); });
+}
+
 // Registers a program that the driver has made.
 cl_int AddProgram(Session& session, uint64_t id, std::shared_ptr<ContextObject> context,
-                  UniqueCl<cl_program> handle, Devices devices = {},
+                  UniqueCl<cl_program> handle, bool may_print, Devices devices = {},
                   std::shared_ptr<const pb::ProgramRecord> record = nullptr) {
   auto program = std::make_shared<ProgramObject>();
+  program->may_print = may_print;
   program->record = std::move(record);
   program->id = id;
   program->handle = std::move(handle);
@@ -186,7 +201,8 @@ HandlerResult HandleCreateProgramWithSource(Session& session,
   UniqueCl<cl_program> program(cl().clCreateProgramWithSource(
       context->handle.get(), 1, const_cast<const char**>(&text), &length, &status));
   if (status != CL_SUCCESS) return status;
-  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program));
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
+                    MayPrint(source));
 }
 
 HandlerResult HandleCreateProgramWithBinary(Session& session,
@@ -223,8 +239,9 @@ HandlerResult HandleCreateProgramWithBinary(Session& session,
     record =
         session.argument_records().Find({reinterpret_cast<const char*>(binaries[i]), sizes[i]});
   }
+  // Drivers' binaries name the function that prints, whatever their form.
   return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
-                    std::move(devices), std::move(record));
+                    payload.find("printf") != payload.npos, std::move(devices), std::move(record));
 }
 
 HandlerResult HandleCreateProgramWithIl(Session& session, const pb::CreateProgramWithIl& cmd,
@@ -239,7 +256,9 @@ HandlerResult HandleCreateProgramWithIl(Session& session, const pb::CreateProgra
   UniqueCl<cl_program> program(
       cl().clCreateProgramWithIL(context->handle.get(), il.data(), il.size(), &status));
   if (status != CL_SUCCESS) return status;
-  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program));
+  // It has an instruction for that, and no name.
+  return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
+                    /*may_print=*/true);
 }
 
 HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
@@ -259,7 +278,7 @@ HandlerResult HandleCreateProgramWithBuiltInKernels(Session& session,
       cmd.names().c_str(), &status));
   if (status != CL_SUCCESS) return status;
   return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
-                    std::move(devices));
+                    /*may_print=*/false, std::move(devices));
 }
 
 HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, Call& call) {
@@ -273,6 +292,7 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   std::string options;
   if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
+  program->may_print = program->may_print || BuildMayPrint(cmd);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
                     const std::vector<cl_device_id> handles = HandlesOf(devices);
@@ -303,6 +323,8 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   std::string options;
   if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
+  program->may_print = program->may_print || BuildMayPrint(cmd);
+  for (const auto& header : headers) program->may_print |= header->may_print;
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,
                   [program, devices, headers, names, folder, options] {
@@ -344,6 +366,7 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
   program->arg_info_asked = AskedByOptions(cmd.options());
   for (const auto& input : inputs)
     program->arg_info_asked = std::min(program->arg_info_asked, input->arg_info_asked);
+  for (const auto& input : inputs) program->may_print |= input->may_print;
   if (const cl_int added = session.Add(cmd.program_id(), program); added != CL_SUCCESS)
     return added;
   return RunBuild(

@@ -53,7 +53,8 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   queue->profiling = (flags & CL_QUEUE_PROFILING_ENABLE) != 0;
   queue->hints = hints;
   const cl_int added = session.Add(cmd.queue_id(), std::move(queue));
-  if (added == CL_SUCCESS) session.hints().Add(hints);
+  // A pool's process is not this session's alone.
+  if (added == CL_SUCCESS && session.options().pool == nullptr) session.hints().Add(hints);
   return added;
 }
 

@@ -331,6 +331,24 @@ absl::Status Transfers::OnAck(uint64_t event_id, uint64_t offset, uint64_t size)
   return absl::OkStatus();
 }
 
+void Transfers::FailAll() {
+  {
+    absl::MutexLock lock(&mu_);
+    std::vector<TransferRef> all;
+    for (const auto& entry : transfers_) all.push_back(entry.second);
+    starving_.clear();
+    for (const TransferRef& transfer : all) End(transfer, CL_INVALID_OPERATION);
+    deferred_.push_back([all] {});  // The last references: not under the lock.
+  }
+  RunDeferred();
+}
+
+void Transfers::Clear() {
+  absl::flat_hash_map<uint64_t, TransferRef> dropped_after_unlock;
+  absl::MutexLock lock(&mu_);
+  dropped_after_unlock.swap(transfers_);
+}
+
 void Transfers::FreeSpan(const Transfer& transfer, const Chunk& chunk) {
   if (!chunk.staged) return;
   heap_->Free(chunk.span);

@@ -97,6 +97,11 @@ class Transfers {
   absl::Status OnChunk(uint64_t event_id, uint64_t offset, uint64_t size);
   absl::Status OnAck(uint64_t event_id, uint64_t offset, uint64_t size);
 
+  // The client has gone, and nobody will say "go on": all of them fail.
+  void FailAll();
+  // After that, when nothing is under way any more: what was granted is nobody's.
+  void Clear();
+
  private:
   struct Chunk {
     uint64_t offset = 0;  // Of the packed bytes.

@@ -18,6 +18,14 @@ bool Builds::Post(Work work) {
   return true;
 }
 
+void Builds::Stop() {
+  std::deque<Work> dropped_after_unlock;
+  absl::MutexLock lock(&mu_);
+  stop_ = true;
+  dropped_after_unlock.swap(waiting_);
+  changed_.SignalAll();
+}
+
 Builds::~Builds() {
   std::thread thread;
   std::thread watch;
@@ -41,11 +49,12 @@ void Builds::Loop() {
       if (stop_) return;
       next = std::move(waiting_.front());
       waiting_.pop_front();
+      running_ = true;
       give_up_ = std::move(next.give_up);
       if (limit_ms_ != 0) deadline_ = absl::Now() + absl::Milliseconds(limit_ms_);
       changed_.SignalAll();
     }
-    const std::function<void()> tell = next.run();
+    std::function<void()> tell = next.run();
     std::function<void(const std::string&)> dropped_after_unlock;
     {
       absl::MutexLock lock(&mu_);
@@ -56,6 +65,13 @@ void Builds::Loop() {
     }
     tell();
     if (after_each_) after_each_();
+    // All that it held goes before it is said to be over.
+    next = {};
+    tell = nullptr;
+    dropped_after_unlock = nullptr;
+    absl::MutexLock lock(&mu_);
+    running_ = false;
+    changed_.SignalAll();
   }
 }
 
@@ -63,8 +79,9 @@ void Builds::Watch() {
   std::function<void(const std::string&)> give_up;
   {
     absl::MutexLock lock(&mu_);
-    while (!stop_ && absl::Now() < deadline_) changed_.WaitWithDeadline(&mu_, deadline_);
-    if (stop_) return;
+    while ((!stop_ || running_) && absl::Now() < deadline_)
+      changed_.WaitWithDeadline(&mu_, deadline_);
+    if (stop_ && !running_) return;
     given_up_ = true;
     give_up = give_up_;
   }

@@ -47,6 +47,14 @@ class Builds {
   // posted.
   void set_after_each(std::function<void()> after_each) { after_each_ = std::move(after_each); }
 
+  // Nothing more is begun: for a session that ends before the process (a pool's).
+  void Stop();
+  // No work is under way any more.
+  bool stopped() {
+    absl::MutexLock lock(&mu_);
+    return stop_ && !running_;
+  }
+
   // Runs `work` on the build thread, after everything that was posted before. False: too many wait.
   bool Post(Work work);
 
@@ -65,6 +73,7 @@ class Builds {
   absl::Time deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::function<void(const std::string&)> give_up_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  bool running_ ABSL_GUARDED_BY(mu_) = false;   // Some work is.
   bool given_up_ ABSL_GUARDED_BY(mu_) = false;  // Nothing more is told to the client.
   std::thread thread_ ABSL_GUARDED_BY(mu_);
   std::thread watch_ ABSL_GUARDED_BY(mu_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "daemon/worker/queues/printf_capture.h"
@@ -42,6 +43,29 @@ struct Completions::Pending {
   Pending* next = nullptr;
   Pending* previous = nullptr;
 };
+
+namespace {
+
+// What drivers are to call back for in the sessions of a pool, by numbers: a session that has ended
+// takes its own away, and who calls back after that finds nothing.
+struct PooledCallbacks {
+  struct Entry {
+    Completions* owner = nullptr;
+    std::shared_ptr<void> pending;
+  };
+  absl::Mutex mu;
+  absl::CondVar left;
+  uintptr_t last ABSL_GUARDED_BY(mu) = 0;
+  absl::flat_hash_map<uintptr_t, Entry> entries ABSL_GUARDED_BY(mu);
+  absl::flat_hash_map<Completions*, int> at_work ABSL_GUARDED_BY(mu);  // Threads in it.
+};
+
+PooledCallbacks& AllPooled() {
+  static PooledCallbacks& all = *new PooledCallbacks;
+  return all;
+}
+
+}  // namespace
 
 // A queue's completions that have not been delivered, oldest first. One thread delivers at a time;
 // the others leave what they know and go. All of it is guarded by the mutex of Completions.
@@ -233,7 +257,7 @@ void Completions::Watch(const PendingRef& pending, cl_event event) {
     pending->polled = polled;
     if (polled) {
       ++polled_count_;
-    } else {
+    } else if (!pooled_) {
       pending->drivers = pending;
     }
     if (CountsLocked(*pending)) running_->Begin();
@@ -243,10 +267,7 @@ void Completions::Watch(const PendingRef& pending, cl_event event) {
     if (pending->order.lane != nullptr) pending->order.lane->Add(pending);
   }
   if (polled) return;
-  if (cl().clSetEventCallback(shared->get(), CL_COMPLETE, &OnDriverCallback, pending.get()) ==
-      CL_SUCCESS) {
-    return;
-  }
+  if (AskForCallback(pending, shared->get()) == CL_SUCCESS) return;
   // A driver without callbacks (Wine's). Waiting for the oldest on a thread of ours would not do:
   // it may depend on what we do at the end of a later one.
   set_polls();
@@ -255,6 +276,68 @@ void Completions::Watch(const PendingRef& pending, cl_event event) {
   if (pending->ended) return;
   pending->polled = true;
   ++polled_count_;
+}
+
+cl_int Completions::AskForCallback(const PendingRef& pending, cl_event event) {
+  if (!pooled_)
+    return cl().clSetEventCallback(event, CL_COMPLETE, &OnDriverCallback, pending.get());
+  PooledCallbacks& all = AllPooled();
+  uintptr_t number = 0;
+  {
+    absl::MutexLock lock(&all.mu);
+    number = ++all.last;
+    all.entries[number] = {this, pending};
+  }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, which nobody follows.
+  void* const data = reinterpret_cast<void*>(number);
+  const cl_int status = cl().clSetEventCallback(event, CL_COMPLETE, &OnPooledCallback, data);
+  if (status == CL_SUCCESS) return status;
+  PooledCallbacks::Entry dropped_after_unlock;
+  absl::MutexLock lock(&all.mu);
+  const auto found = all.entries.find(number);
+  if (found != all.entries.end()) {
+    dropped_after_unlock = std::move(found->second);
+    all.entries.erase(found);
+  }
+  return status;
+}
+
+void CL_CALLBACK Completions::OnPooledCallback(cl_event, cl_int, void* number) {
+  PooledCallbacks& all = AllPooled();
+  PooledCallbacks::Entry entry;
+  {
+    absl::MutexLock lock(&all.mu);
+    const auto found = all.entries.find(reinterpret_cast<uintptr_t>(number));
+    if (found == all.entries.end()) return;
+    entry = std::move(found->second);
+    all.entries.erase(found);
+    ++all.at_work[entry.owner];
+  }
+  entry.owner->OnEnded(std::static_pointer_cast<Pending>(std::move(entry.pending)), kNotRead);
+  absl::MutexLock lock(&all.mu);
+  const auto found = all.at_work.find(entry.owner);
+  if (--found->second == 0) all.at_work.erase(found);
+  all.left.SignalAll();
+}
+
+void Completions::ForgetCallbacks() {
+  std::vector<std::shared_ptr<void>> dropped_after_unlock;
+  PooledCallbacks& all = AllPooled();
+  absl::MutexLock lock(&all.mu);
+  for (auto entry = all.entries.begin(); entry != all.entries.end();) {
+    if (entry->second.owner == this) {
+      dropped_after_unlock.push_back(std::move(entry->second.pending));
+      all.entries.erase(entry++);
+    } else {
+      ++entry;
+    }
+  }
+  while (all.at_work.contains(this)) all.left.Wait(&all.mu);
+}
+
+bool Completions::idle() {
+  absl::MutexLock lock(&mu_);
+  return first_ == nullptr;
 }
 
 void CL_CALLBACK Completions::OnDriverCallback(cl_event, cl_int, void* pointer) {
@@ -339,6 +422,10 @@ void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
   if (status == kFailedByWait && pending->order.fails_as_ours)
     status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   if (status < 0) any_failed_.store(true, std::memory_order_relaxed);
+  if (status < kFailedByWait && status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST &&
+      on_failed_) {
+    on_failed_();
+  }
   if (pending->then) {
     const std::function<void(cl_int)> then = std::exchange(pending->then, nullptr);
     return then(status);

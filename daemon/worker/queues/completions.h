@@ -93,6 +93,18 @@ class Completions {
   // The counter of those that can run. Before the first command; outlives this.
   void set_running(RunningCount* running) { running_ = running; }
 
+  // The session is one of a pool's: it ends before the process, so that a driver that calls back
+  // late must find nothing. `on_failed` hears of each command that ended with an error of the
+  // driver's. Before the first command.
+  void SetPooled(std::function<void()> on_failed) {
+    pooled_ = true;
+    on_failed_ = std::move(on_failed);
+  }
+  // From now on no callback of the driver's reaches this; returns when none is at work in it.
+  void ForgetCallbacks();
+  // Nothing that was given to the driver is looked after any more.
+  bool idle();
+
   // From now on events are looked after by Poll.
   void set_polls() { polls_.store(true, std::memory_order_relaxed); }
   bool polls() const { return polls_.load(std::memory_order_relaxed); }
@@ -136,6 +148,8 @@ class Completions {
   using PendingRef = std::shared_ptr<Pending>;
 
   static void CL_CALLBACK OnDriverCallback(cl_event event, cl_int status, void* pending);
+  static void CL_CALLBACK OnPooledCallback(cl_event event, cl_int status, void* number);
+  cl_int AskForCallback(const PendingRef& pending, cl_event event);
   void Watch(const PendingRef& pending, cl_event event);
   bool CountsLocked(const Pending& pending) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void UnlinkLocked(Pending* pending) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -162,6 +176,8 @@ class Completions {
 
   Replies* const replies_;
   PrintfCapture* const printf_;
+  bool pooled_ = false;  // Constant from the first command on, as the next.
+  std::function<void()> on_failed_;
   std::atomic<bool> any_failed_ = false;
   std::atomic<int64_t> last_failure_ns_ = 0;
   std::atomic<bool> polls_ = false;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/worker/memory/mirrors.h"
+#include "daemon/worker/pool/pool_parts.h"
 #include "daemon/worker/queues/out_of_order_queue.h"
 #include "proto/heap_span.h"
 
@@ -308,6 +309,44 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
       });
   if (!ready) begin(CL_COMPLETE);
   return published;
+}
+
+HandlerResult Enqueuer::RunPrinting(const Launch& launch) {
+  PrintingTurns* const turns = &session_.options().pool->printing;
+  Replies* const replies = &session_.replies();
+  UniqueCl<cl_event> ready;
+  if (const cl_int status = queue_->FindReady(session_, waits_, &ready); status != CL_SUCCESS)
+    return status;
+  cl_int status = CL_SUCCESS;
+  UniqueCl<cl_event> turn(cl().clCreateUserEvent(queue_->context->handle.get(), &status));
+  if (status != CL_SUCCESS) return status;
+  // Of these two bits the second says that the turn is to be given back.
+  constexpr int kGranted = 1, kRefused = 2;
+  const auto state = std::make_shared<std::atomic<int>>(0);
+  const auto granted = [turns, replies, state,
+                        event = std::make_shared<UniqueCl<cl_event>>(Share(turn.get()))] {
+    cl().clSetUserEventStatus(event->get(), CL_COMPLETE);
+    if (state->fetch_or(kGranted) == kRefused) turns->End(replies);
+  };
+  // However that has ended: the kernel fails by what it waits for, and gives back its turn.
+  queue_->WhenReady(session_, waits_, ready,
+                    [turns, replies, granted](cl_int) { turns->Ask(replies, granted); });
+  if (waits_.empty()) guards_.AppendTo(&waits_);
+  waits_.push_back(turn.get());
+  waits_elsewhere_ = waits_for_stuck_ = true;
+  bool launched = false;
+  const HandlerResult result =
+      Run([&](cl_command_queue queue, cl_uint waits, const cl_event* list, cl_event* event) {
+        const cl_int given = launch(queue, waits, list, event);
+        launched = given == CL_SUCCESS;
+        if (launched) {
+          session_.completions().Then(*event, [turns, replies](cl_int) { turns->End(replies); },
+                                      {queue_->lane});
+        }
+        return given;
+      });
+  if (!launched && state->fetch_or(kRefused) == kGranted) turns->End(replies);
+  return result;
 }
 
 HandlerResult Enqueuer::RunInMirror(const TransferPlan& plan) {

@@ -81,6 +81,12 @@ class Enqueuer {
   HandlerResult RunWhenReady(std::function<cl_int(cl_event* ended)> start,
                              std::function<cl_int(cl_int ended)> last);
 
+  // In a pool: a kernel that may print, which runs when no other session's does
+  // (pool/printing_turns.h). As Run.
+  using Launch = std::function<cl_int(cl_command_queue queue, cl_uint waits, const cl_event* list,
+                                      cl_event* event)>;
+  HandlerResult RunPrinting(const Launch& launch);
+
   // A command that waits for its list and for barriers, whatever the driver's markers wait for, and
   // then does the steps (own_commands.h). Only if MayRunByList: queues out of order.
   HandlerResult RunByList(OwnCommand::Steps steps = {});

@@ -21,7 +21,8 @@ class PrintfCapture {
   absl::Status Start(Replies* replies);
 
   // A program of the session may print: from now on completions drain first.
-  void Expect() { expected_.store(true, std::memory_order_relaxed); }
+  // Nothing where it has not been started: in a pool (pool/printing_turns.h).
+  void Expect() { expected_.store(read_end_.valid(), std::memory_order_relaxed); }
 
   // Sends on what has been printed so far; cheap if nothing can have been.
   void Drain() {

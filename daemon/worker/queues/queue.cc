@@ -41,10 +41,14 @@ cl_int WhenAllEnded(Session& session, const std::shared_ptr<QueueObject>& queue,
   const auto on_last = [then = std::move(then), queue, owner = &session](cl_int status) {
     if (status == CL_COMPLETE) return then(CL_SUCCESS);
     // It failed, perhaps before others of the queue have ended: the driver knows when they have.
-    os::StartDetached([then, queue, owner] {
-      const cl_int finished = cl().clFinish(queue->handle.get());
+    owner->finishers.fetch_add(1, std::memory_order_relaxed);
+    os::StartDetached([tell = std::function<void(cl_int)>(then),
+                       held = std::shared_ptr<QueueObject>(queue), owner]() mutable {
+      const cl_int finished = cl().clFinish(held->handle.get());
       owner->completions().SweepEnded();
-      then(finished);
+      std::exchange(tell, nullptr)(finished);
+      held.reset();
+      owner->finishers.fetch_sub(1, std::memory_order_release);
     });
   };
   CompletionOrder order = {queue->lane, /*after_all=*/true};

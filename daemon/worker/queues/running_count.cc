@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/worker/queues/running_count.h"
 
+#include <climits>
+
 #include "broker/os/doorbell.h"
 #include "proto/spin.h"
 
@@ -13,7 +15,7 @@ constexpr int64_t kMostEnded = 512;
 
 }  // namespace
 
-void RunningCount::Begin() {
+void RunningCount::BeginOne() {
   if (!IsMeasured()) {
     since_ns_ = 0;
   } else if (count_ == 0) {
@@ -22,7 +24,7 @@ void RunningCount::Begin() {
   word_->store(++count_, std::memory_order_relaxed);
 }
 
-void RunningCount::End() {
+void RunningCount::EndOne() {
   word_->store(--count_, std::memory_order_seq_cst);
   if (IsMeasured()) {
     const int64_t now = wire::MonotonicNs();
@@ -38,13 +40,14 @@ void RunningCount::End() {
     since_ns_ = count_ == 0 ? 0 : now;
   }
   // The session thread says that it waits before it looks at the count.
-  if (awaited_.load(std::memory_order_seq_cst)) os::FutexWake(word_, 1, ~0U);
+  if (awaited_.load(std::memory_order_seq_cst) != 0)
+    os::FutexWake(word_, shared_ ? INT_MAX : 1, ~0U);
 }
 
 void RunningCount::AwaitEnd(uint32_t count, int64_t timeout_ns) {
-  awaited_.store(true, std::memory_order_seq_cst);
+  awaited_.fetch_add(1, std::memory_order_seq_cst);
   if (word_->load(std::memory_order_seq_cst) == count) os::FutexWait(word_, count, ~0U, timeout_ns);
-  awaited_.store(false, std::memory_order_relaxed);
+  awaited_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::worker

@@ -43,10 +43,12 @@ void TurnGate::AttachForTesting(const wire::TurnOrders* orders, wire::TurnWords*
 }
 
 void TurnGate::Use(uint64_t device_key, bool switches_are_dear, bool is_cpu) {
+  const absl::MutexLock lock(&mu_);  // Once for each context.
   const bool turns = pays_ == Pays::kEverywhere || (pays_ == Pays::kWhereDear && switches_are_dear);
-  if (device_key == 0 || has_turns_ || (device_ != 0 && !turns)) return;
+  if (device_key == 0 || has_turns_ || (device_.load(std::memory_order_relaxed) != 0 && !turns))
+    return;
   has_turns_ = turns;
-  device_ = device_key;
+  device_.store(device_key, std::memory_order_relaxed);
   words_->is_cpu.store(is_cpu ? 1 : 0, std::memory_order_relaxed);
   words_->share_device.store(turns ? 0 : device_key, std::memory_order_release);
   words_->device.store(turns ? device_key : 0, std::memory_order_release);
@@ -77,6 +79,15 @@ void TurnGate::AwaitAnEnd(const Meanwhile& meanwhile) {
     running_.AwaitEnd(count, std::min(running_.command_ns() / kLooksAtCommand, kLookNs));
 }
 
+void TurnGate::SayWaiting(bool waiting, bool* said) {
+  if (!shared_) return words_->waiting.store(waiting ? 1 : 0, std::memory_order_relaxed);
+  if (waiting == *said) return;
+  *said = waiting;
+  absl::MutexLock lock(&mu_);
+  waiting_ += waiting ? 1 : -1;
+  words_->waiting.store(waiting_ > 0 ? 1 : 0, std::memory_order_relaxed);
+}
+
 bool TurnGate::Wait(const Meanwhile& meanwhile) {
   if (IsSilent()) return false;
   // Only its address goes to the system, which reads.
@@ -84,12 +95,13 @@ bool TurnGate::Wait(const Meanwhile& meanwhile) {
   const auto paced = static_cast<uint32_t>(TurnOrder::kPaced);
   int64_t since_ns = 0;
   bool woken = false;
+  bool said = false;
   uint32_t order = 0;
   while (true) {
     order = word->load(std::memory_order_acquire);
     if (wire::MayGo(order) || (order == paced && HasCredit(since_ns)) || IsSilent()) break;
     // A worker that has its turn, and no more credit, does not wait for a turn.
-    words_->waiting.store(order == paced ? 0 : 1, std::memory_order_relaxed);
+    SayWaiting(order != paced, &said);
     if (since_ns == 0) {
       since_ns = wire::MonotonicNs();
       meanwhile.flush();
@@ -109,7 +121,7 @@ bool TurnGate::Wait(const Meanwhile& meanwhile) {
     }
     os::FutexWait(word, order, ~0U, any_left ? kLookNs : kNothingToLookAtNs);
   }
-  words_->waiting.store(0, std::memory_order_relaxed);
+  SayWaiting(false, &said);
   return order == paced;
 }
 

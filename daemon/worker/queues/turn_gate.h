@@ -13,13 +13,15 @@
 // charged for that: the gate then lets no more work ahead of the device than the broker says (kPaced).
 // How long a command takes is measured meanwhile (running_count.h).
 //
-// Session thread only, but for running().
+// Session thread only, but for running(). The sessions of a pool share one (Share), which is their
+// worker's: then each one's thread uses it.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 
+#include "absl/synchronization/mutex.h"
 #include "broker/os/shared_memory.h"
 #include "daemon/worker/queues/running_count.h"
 #include "proto/turn_page.h"
@@ -31,6 +33,11 @@ class TurnGate {
   // Turns pay nowhere, where a switch between workers is dear, or also where it costs nothing.
   // Elsewhere the device is one of shares alone.
   enum class Pays { kNowhere, kWhereDear, kEverywhere };
+  // Of a pool. Before all else.
+  void Share() {
+    shared_ = true;
+    running_.Share();
+  }
   // Before the session's first command. Without it there are no turns.
   void Attach(os::SharedMapping orders, os::SharedMapping words, Pays pays);
   // The pages outlive this.
@@ -49,11 +56,18 @@ class TurnGate {
     std::function<void()> wake_client;
   };
   bool MustWait(uint64_t device_key) const {
-    return !wire::MayGo(orders_->order.load(std::memory_order_relaxed)) && device_key == device_;
+    return !wire::MayGo(orders_->order.load(std::memory_order_relaxed)) &&
+           device_key == device_.load(std::memory_order_relaxed);
   }
   // True: the command is to be counted until it has ended, whoever asks about it (kPaced).
   bool Wait(const Meanwhile& meanwhile);
-  void NoteSubmitted() { words_->submitted.store(++submitted_, std::memory_order_relaxed); }
+  void NoteSubmitted() {
+    if (shared_) {
+      words_->submitted.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      words_->submitted.store(++submitted_, std::memory_order_relaxed);
+    }
+  }
 
   // The commands under way that can run: for Completions, which counts them.
   RunningCount* running() { return &running_; }
@@ -62,6 +76,8 @@ class TurnGate {
   bool IsSilent() const;
   bool HasCredit(int64_t since_ns) const;
   void AwaitAnEnd(const Meanwhile& meanwhile);
+  // `*said`: whether this thread's wait is told of.
+  void SayWaiting(bool waiting, bool* said);
 
   os::SharedMapping orders_page_;
   os::SharedMapping words_page_;
@@ -72,8 +88,11 @@ class TurnGate {
   RunningCount running_{orders_, &words_->running};
   Pays pays_ = Pays::kNowhere;
   bool has_turns_ = false;  // Of device_; else shares alone.
-  uint64_t device_ = 0;
+  std::atomic<uint64_t> device_ = 0;
   uint32_t submitted_ = 0;
+  bool shared_ = false;
+  absl::Mutex mu_;  // Taken only where it is shared: by Use, and around the next.
+  int waiting_ = 0;
 };
 
 }  // namespace sluice::worker

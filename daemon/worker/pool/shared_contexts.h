@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's contexts of a pool: one for each set of devices, which the contexts of its sessions
+// share, since kernels of one run beside each other on a GPU and those of two do not. Nothing of the
+// driver's tells whose an object in it is: that is what each session's own table of objects is for.
+//
+// They live as long as the pool: a session that comes later finds them made. Thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/worker/cl_handle.h"
+
+namespace sluice::worker {
+
+class SharedContexts {
+ public:
+  // A context of these devices, with a reference for the caller. While one is made, others wait.
+  UniqueCl<cl_context> Get(cl_platform_id platform, const std::vector<cl_device_id>& devices,
+                           cl_int* status);
+
+  // "" if the driver still takes commands in each; else what it says. Waits in the driver.
+  std::string Examine();
+
+ private:
+  struct Shared {
+    cl_platform_id platform = nullptr;
+    std::vector<cl_device_id> devices;
+    UniqueCl<cl_context> context;
+    UniqueCl<cl_command_queue> queue;  // For Examine alone.
+  };
+
+  absl::Mutex mu_;
+  std::vector<Shared> all_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sluice::worker
