@@ -129,6 +129,8 @@ class MonitorService : public v1::Admin::Service {
       entry->set_device_time_us(info.turns.device_us);
       entry->set_granted_bytes(info.granted_bytes);
       entry->set_account_memory_limit(info.account_memory_limit);
+      entry->set_pool_id(info.pool);
+      entry->set_no_pool(info.no_pool);
     }
     return grpc::Status::OK;
   }

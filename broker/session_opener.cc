@@ -15,6 +15,7 @@
 #include "broker/os/local_socket.h"
 #include "proto/broker_messages.h"
 #include "proto/memory_messages.h"
+#include "proto/pool_messages.h"
 #include "proto/quota_messages.h"
 #include "proto/resource_messages.h"
 
@@ -59,6 +60,11 @@ absl::Status SessionOpener::SendWelcome(int socket, const std::string& features,
   std::string common = CommonFeatures(features);
   if (shares_resources_ && wire::HasFeature(features, wire::kFeatureSharesResources))
     absl::StrAppend(&common, common.empty() ? "" : ",", wire::kFeatureSharesResources);
+  if (workers_->MayPool(account) && wire::HasFeature(features, wire::kFeaturePools)) {
+    absl::StrAppend(&common, common.empty() ? "" : ",", wire::kFeaturePools);
+    if (workers_->MayPoolProcessors())
+      absl::StrAppend(&common, ",", wire::kFeaturePoolsOfProcessors);
+  }
   if (!VersionIn(features).empty())
     absl::StrAppend(&common, common.empty() ? "" : ",", VersionFeature());
   if (const uint64_t memory = ReportedMemory(limits_, account); memory != 0)

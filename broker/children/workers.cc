@@ -12,23 +12,15 @@
 #include "broker/os/local_socket.h"
 #include "broker/os/random.h"
 #include "proto/memory_messages.h"
+#include "proto/pool_messages.h"
 
 namespace sluice::broker {
 namespace {
 
-constexpr int kWorkerHandleChannelFd = 3;
-constexpr int kWorkerControlFd = 4;
-constexpr int kWorkerTurnOrdersFd = 5;
-constexpr int kWorkerTurnWordsFd = 6;
 constexpr int kSigKill =
     9;  // From an operator, or the kernel for want of memory: no driver's fault.
 constexpr int64_t kLongStartMs = 1'000;  // Under load: then the next one begins, too.
 constexpr int kMessagesPerWakeUp = 16;   // Then the other descriptors get their turn.
-
-// Of two limits; 0: none.
-uint64_t Smaller(uint64_t one, uint64_t other) {
-  return one == 0 || other == 0 ? std::max(one, other) : std::min(one, other);
-}
 
 }  // namespace
 
@@ -49,10 +41,21 @@ Workers::Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended
       loop_(loop),
       policy_(policy),
       on_ended_(std::move(on_ended)),
-      on_trouble_(std::move(on_trouble)) {}
+      on_trouble_(std::move(on_trouble)),
+      pools_(loop, [this](uint64_t pool, const os::ExitStatus& status,
+                          const std::set<uint64_t>& sessions) {
+        turns_.Remove(pool);
+        if (const WorkerGroups::End end = groups_->Remove(pool);
+            !end.memory.empty() || end.refused_processes != 0) {
+          LogLimits(pool, end);
+        }
+        for (const uint64_t id : sessions) OnPooledEnd(id);
+        if (!sessions.empty() && status.signal != 0 && status.signal != kSigKill) on_trouble_();
+      }) {}
 
 Workers::~Workers() {
   SLUICE_CHECK(sessions_.empty());
+  pools_.Stop();
   loop_->CancelTimer(&grant_timer_);
 }
 
@@ -66,6 +69,8 @@ void Workers::Configure(const Config& config, const WorkerLauncher* launcher,
   kill_grace_ms_ = config.kill_grace_ms;
   turns_.Configure(config.turns, groups->DividesProcessors());
   turns_mode_ = config.turns.mode;
+  pool_config_ = config.pool;
+  pools_.Configure(config.pool);
   caches_.Configure(config, launcher->users().CacheRoot());
 }
 
@@ -75,63 +80,6 @@ uint64_t Workers::NewId() const {
     SLUICE_CHECK(os::FillRandom(&id, sizeof(id)).ok());
   }
   return id;
-}
-
-uint64_t MemoryLimit(const LimitsConfig& limits, const Account& account) {
-  return Smaller(account.limits.memory_bytes, limits.memory_bytes);
-}
-
-uint64_t DeviceMemoryLimit(const LimitsConfig& limits, const Account& account) {
-  const uint64_t own = account.limits.device_memory;
-  return own != 0 ? own : limits.device_memory_per_account;
-}
-
-uint64_t ReportedMemory(const LimitsConfig& limits, const Account& account) {
-  return Smaller(MemoryLimit(limits, account), DeviceMemoryLimit(limits, account));
-}
-
-std::vector<std::string> Workers::Arguments(uint64_t id, const SessionRequest& request) const {
-  const bool sync = sync_ || (request.flags & wire::kOpenSessionSync) != 0;
-  return {
-      absl::StrCat("--session-id=", HexId(id)),
-      absl::StrCat("--limit-memory=", MemoryLimit(limits_, request.tenant.account)),
-      absl::StrCat("--limit-account-memory=", DeviceMemoryLimit(limits_, request.tenant.account)),
-      absl::StrCat("--limit-objects=", limits_.objects),
-      absl::StrCat("--limit-in-flight=", limits_.in_flight_commands),
-      absl::StrCat("--limit-program-bytes=", limits_.program_bytes),
-      absl::StrCat("--limit-build-ms=", limits_.build_time_ms),
-      absl::StrCat("--limit-kernel-ms=", limits_.kernel_time_ms),
-      absl::StrCat("--sync=", sync ? 1 : 0),
-      "--says-ready=1"};
-}
-
-absl::StatusOr<os::ChildProcess> Workers::Launch(const Session& session,
-                                                 const SessionRequest& request, int channel,
-                                                 int control, int output) {
-  const Account& account = request.tenant.account;
-  const absl::StatusOr<os::UniqueFd> group =
-      groups_->Add(session.id, account, MemoryLimit(limits_, account));
-  if (!group.ok()) return group.status();
-  std::vector<std::string> arguments = Arguments(session.id, request);
-  std::vector<std::pair<int, int>> descriptors = {{channel, kWorkerHandleChannelFd},
-                                                  {control, kWorkerControlFd}};
-  const TurnGiver::Pages pages = turns_.Add(session.id, account);
-  if (pages.orders.valid()) {
-    arguments.push_back(absl::StrCat("--turns=", turns_mode_ == TurnsConfig::Mode::kOn ? "on"
-                                                 : turns_mode_ == TurnsConfig::Mode::kOff
-                                                     ? "off"
-                                                     : "auto"));
-    descriptors.emplace_back(pages.orders.get(), kWorkerTurnOrdersFd);
-    descriptors.emplace_back(pages.words.get(), kWorkerTurnWordsFd);
-  }
-  absl::StatusOr<os::ChildProcess> worker =
-      launcher_->Launch(std::move(arguments), std::move(descriptors), request.tenant.domain.name,
-                        output, group->get());
-  if (!worker.ok()) {
-    turns_.Remove(session.id);
-    groups_->Remove(session.id);
-  }
-  return worker;
 }
 
 absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
@@ -147,23 +95,21 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   session->id = NewId();
   session->owner = request.owner;
   session->control = std::move(control->first);
-  absl::StatusOr<os::UniqueFd> output = session->output.Open({"session", HexId(session->id)});
-  if (!output.ok()) return output.status();
-  absl::StatusOr<os::ChildProcess> worker =
-      Launch(*session, request, channel->second.get(), control->second.get(), output->get());
-  if (!worker.ok()) return worker.status();
-  session->worker = *std::move(worker);
+  SessionInfo info;
+  info.no_pool = WhyNoPool(request);
+  const absl::Status started =
+      info.no_pool.empty()
+          ? JoinPool(request, channel->second.get(), control->second.get(), session.get(), &info)
+          : StartWorker(request, channel->second.get(), control->second.get(), session.get(),
+                        &info);
+  if (!started.ok()) return started;
 
   const uint64_t id = session->id;
-  session->exit_watch.Start(&session->worker,
-                            [this, id](const os::ExitStatus& status) { OnExit(id, status); });
   session->control_watch = loop_->Watch(session->control.get(), [this, id] { OnControl(id); });
-  SessionInfo info;
   info.id = id;
   info.tenant = request.tenant;
   info.process_name = request.process_name;
   info.client_pid = request.client_pid;
-  info.worker_pid = session->worker.pid();
   info.started = absl::Now();
   if (MayLog()) {
     Log(LogLevel::kInfo, "broker", "session opened",
@@ -174,6 +120,12 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
          {"process", request.process_name},
          {"client_pid", request.client_pid},
          {"worker_pid", info.worker_pid}});
+  }
+  // Where there are none, there is nothing to say of them.
+  if (MayPool(request.tenant.account) && MayLog()) {
+    Log(LogLevel::kInfo, "broker",
+        info.pool != 0 ? "session is in a pool" : "session has a worker of its own",
+        {{"session", HexId(id)}, {"pool", HexId(info.pool)}, {"reason", info.no_pool}});
   }
   session->slot = policy_->SessionOpened(request.tenant.account);
   const uint64_t memory_limit = DeviceMemoryLimit(limits_, request.tenant.account);
@@ -193,35 +145,51 @@ absl::StatusOr<OpenedSession> Workers::Open(const SessionRequest& request) {
   return OpenedSession{id, std::move(channel->first)};
 }
 
-void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
-  OnControl(id);  // Reads its last message: why it ended.
+Workers::Ended Workers::TakeOut(uint64_t id) {
   const auto found = sessions_.find(id);
   SLUICE_CHECK(found != sessions_.end());
-  const std::unique_ptr<Session> session = std::move(found->second);
+  Ended ended;
+  ended.session = std::move(found->second);
   sessions_.erase(found);
-  NoteStarted(session.get());
-  turns_.Remove(id);
+  NoteStarted(ended.session.get());
   grants_.Remove(id, MonotonicMs());
   ArmGrantTimer();
-  const WorkerGroups::End end = groups_->Remove(id);
-  StopListening(session.get());
-  session->output.Finish();
-  loop_->CancelTimer(&session->kill_timer);
-  absl::Time started;
-  bool ending = false;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto info = infos_.extract(id);
-    started = info.mapped().started;
-    ending = info.mapped().ending;
+  StopListening(ended.session.get());
+  loop_->CancelTimer(&ended.session->kill_timer);
+  absl::MutexLock lock(&mutex_);
+  const auto info = infos_.extract(id);
+  ended.started = info.mapped().started;
+  ended.ending = info.mapped().ending;
+  return ended;
+}
+
+void Workers::OnPooledEnd(uint64_t id) {
+  if (!sessions_.contains(id)) return;
+  const Ended ended = TakeOut(id);
+  pools_.Leave(ended.session->pool, id);
+  if (MayLog()) {
+    Log(LogLevel::kInfo, "broker", "session ended",
+        {{"session", HexId(id)},
+         {"pool", HexId(ended.session->pool)},
+         {"seconds", absl::ToInt64Seconds(absl::Now() - ended.started)}});
   }
+  on_ended_();
+}
+
+void Workers::OnExit(uint64_t id, const os::ExitStatus& status) {
+  OnControl(id);  // Reads its last message: why it ended.
+  const Ended ended = TakeOut(id);
+  turns_.Remove(id);
+  const WorkerGroups::End end = groups_->Remove(id);
+  ended.session->output.Finish();
+  const bool ending = ended.ending;
   const bool clean = status.signal == 0 && status.code == 0;
   if (!end.memory.empty() || end.refused_processes != 0) LogLimits(id, end);
   if (MayLog()) {
     Log(clean || ending ? LogLevel::kInfo : LogLevel::kWarning, "broker", "session ended",
         {{"session", HexId(id)},
          {"worker", status.Describe()},
-         {"seconds", absl::ToInt64Seconds(absl::Now() - started)}});
+         {"seconds", absl::ToInt64Seconds(absl::Now() - ended.started)}});
   }
   if (!ending && status.signal != 0 && status.signal != kSigKill) on_trouble_();
   on_ended_();
@@ -265,7 +233,10 @@ void Workers::OnControl(uint64_t id) {
     const absl::StatusOr<size_t> size =
         os::ReceiveMessage(session->control.get(), packet, sizeof(packet), nullptr, 0);
     if (absl::IsUnavailable(size.status())) return;
+    // The peer of a socket that was hung up.
+    if (absl::IsAborted(size.status()) && session->pool != 0) return OnPooledEnd(id);
     if (!size.ok()) return Violation(session, std::string(size.status().message()));
+    if (*size == 0 && session->pool != 0) return OnPooledEnd(id);
     if (*size == 0) return StopListening(session);  // The worker is about to end.
     if (!session->messages.Allow(MonotonicMs())) {
       return Violation(session, "control messages faster than 150 a second");
@@ -403,8 +374,22 @@ void Workers::Violation(Session* session, const std::string& what) {
   End(id, what, 0);
 }
 
+// In a pool a session's commands may need a while until they have ended; then its process must.
+int64_t Workers::GraceOf(const Session& session) const {
+  constexpr int64_t kPoolGraceMs = 2 * wire::kPoolDrainMs + 1000;
+  return session.pool == 0 ? kill_grace_ms_ : kill_grace_ms_ + kPoolGraceMs;
+}
+
 bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
   thread_.Assert();
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return false;
+  if (found->second->pool != 0 && grace_ms > 0)
+    grace_ms = std::max(grace_ms, GraceOf(*found->second));
+  return EndWithin(id, reason, grace_ms);
+}
+
+bool Workers::EndWithin(uint64_t id, const std::string& reason, int64_t grace_ms) {
   const auto found = sessions_.find(id);
   if (found == sessions_.end()) return false;
   Session* session = found->second.get();
@@ -433,7 +418,11 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
     return true;
   }
   loop_->CancelTimer(&session->kill_timer);
-  session->worker.KillGroup();  // OnExit follows.
+  if (session->pool != 0) {
+    pools_.Kill(session->pool);  // With its other sessions: it has not let go of this one.
+  } else {
+    session->worker.KillGroup();  // OnExit follows.
+  }
   return true;
 }
 
@@ -441,7 +430,7 @@ bool Workers::End(uint64_t id, const std::string& reason, int64_t grace_ms) {
 // only the time after which it must be gone.
 void Workers::EndAfterGrace(Session* session, const std::string& reason) {
   if (session->kill_timer != 0) return;
-  session->kill_timer = loop_->AddTimer(kill_grace_ms_, [this, id = session->id, reason] {
+  session->kill_timer = loop_->AddTimer(GraceOf(*session), [this, id = session->id, reason] {
     sessions_[id]->kill_timer = 0;
     End(id, reason, 0);
   });
@@ -465,7 +454,7 @@ void Workers::EndAll(const std::string& reason, int64_t grace_ms) {
   thread_.Assert();
   std::vector<uint64_t> ids;
   for (const auto& entry : sessions_) ids.push_back(entry.first);
-  for (const uint64_t id : ids) End(id, reason, grace_ms);
+  for (const uint64_t id : ids) EndWithin(id, reason, grace_ms);
 }
 
 void Workers::GiveUp() {
@@ -516,7 +505,8 @@ std::vector<SessionInfo> Workers::List() const {
   std::vector<SessionInfo> list;
   for (const auto& entry : infos_) {
     list.push_back(entry.second);
-    list.back().turns = turns_.ReportOf(entry.first);
+    const uint64_t pool = entry.second.pool;
+    list.back().turns = turns_.ReportOf(pool != 0 ? pool : entry.first);
   }
   return list;
 }
@@ -544,7 +534,8 @@ void Workers::AddQuotas(const Account& account, const std::set<std::string>& dom
 
 bool Workers::Includes(pid_t pid) const {
   thread_.Assert();
-  return std::any_of(sessions_.begin(), sessions_.end(),
+  return pools_.Includes(pid) ||
+         std::any_of(sessions_.begin(), sessions_.end(),
                      [pid](const auto& entry) { return entry.second->worker.pid() == pid; });
 }
 

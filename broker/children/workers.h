@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The running sessions: one worker process each. Starts them, listens to their control sockets,
+// The running sessions: one worker process each, or one for several (pools.h). Starts them, listens to their control sockets,
 // counts them against the policy, ends them, reaps them.
 //
 //   Open() -> [running] --- worker exits by itself (its client is gone) ----------> reaped
@@ -29,6 +29,7 @@
 #include "broker/children/child_output.h"
 #include "broker/children/child_watch.h"
 #include "broker/children/memory_grants.h"
+#include "broker/children/pools.h"
 #include "broker/children/worker_groups.h"
 #include "broker/children/worker_launcher.h"
 #include "broker/config/config.h"
@@ -78,6 +79,8 @@ struct SessionInfo {
   uint64_t shadows_by_semaphores = 0;
   uint64_t shadows_by_keyed_mutex = 0;
   std::string device_name;
+  uint64_t pool = 0;    // 0: it has a worker of its own,
+  std::string no_pool;  // and why.
   TurnGiver::Report turns;
   // By the broker's own count, where the account has a limit (memory_grants.h); else 0.
   uint64_t granted_bytes = 0;
@@ -97,6 +100,10 @@ class Workers {
   Workers(EventLoop* loop, Policy* policy, std::function<void()> on_ended,
           std::function<void()> on_trouble);
   ~Workers();
+
+  // True if clients of the account may ask for a pool; the second, for processors too.
+  bool MayPool(const Account& account) const;
+  bool MayPoolProcessors() const { return pool_config_.cpu_devices; }
 
   // For sessions opened from now on. The others are the caller's and outlive this.
   void Configure(const Config& config, const WorkerLauncher* launcher, WorkerGroups* groups);
@@ -141,6 +148,7 @@ class Workers {
     ChildWatch exit_watch;
     ChildOutput output;
     os::UniqueFd control;
+    uint64_t pool = 0;                 // 0: it has a worker of its own.
     std::shared_ptr<void> slot;        // Of the policy's.
     std::shared_ptr<void> cache_slot;  // Of caches_.
     EventLoop::WatchId control_watch = 0;
@@ -151,12 +159,29 @@ class Workers {
     RateLimiter notices{10, 1};
   };
 
-  std::vector<std::string> Arguments(uint64_t id, const SessionRequest& request) const;
+  std::vector<std::string> Arguments(const SessionRequest& request) const;
   bool MayLog();  // One more line about a session.
   void LogLimits(uint64_t id, const WorkerGroups::End& end);
   void EndAfterGrace(Session* session, const std::string& reason);
   uint64_t NewId() const;
   void OnExit(uint64_t id, const os::ExitStatus& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A session that ended while its pool's process goes on, or with that.
+  void OnPooledEnd(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // All that is there after its end but a process; how old it was, whether it was told to end.
+  struct Ended {
+    std::unique_ptr<Session> session;
+    absl::Time started;
+    bool ending = false;
+  };
+  Ended TakeOut(uint64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool EndWithin(uint64_t id, const std::string& reason, int64_t grace_ms);
+  int64_t GraceOf(const Session& session) const;
+  // "" if the session may be in a pool; else why not.
+  std::string WhyNoPool(const SessionRequest& request) const;
+  absl::Status StartWorker(const SessionRequest& request, int channel, int control,
+                           Session* session, SessionInfo* info);
+  absl::Status JoinPool(const SessionRequest& request, int channel, int control, Session* session,
+                        SessionInfo* info);
   void OnControl(uint64_t id);
   bool HandleControl(Session* session, const void* packet, size_t size);
   // Nothing if it is no message about memory; else whether it is a good one.
@@ -171,8 +196,9 @@ class Workers {
   void Violation(Session* session, const std::string& what);
   void StopListening(Session* session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::StatusOr<os::ChildProcess> Launch(const Session& session, const SessionRequest& request,
-                                          int channel, int control, int output);
+  // `id`: of the session, or of the pool. Without a `channel` it is a pool.
+  absl::StatusOr<os::ChildProcess> Launch(uint64_t id, const SessionRequest& request,
+                                          std::optional<int> channel, int control, int output);
 
   os::ThreadChecker thread_;
   TurnGiver turns_;
@@ -192,6 +218,8 @@ class Workers {
   RateLimiter log_limiter_{2000, 50};  // Sessions have three lines each: a crowd's are all logged.
   LimitsConfig limits_;
   bool sync_ = false;
+  PoolConfig pool_config_;
+  Pools pools_;
   int64_t kill_grace_ms_ = 1000;
   std::map<uint64_t, std::unique_ptr<Session>> sessions_;
 

@@ -225,6 +225,10 @@ ListenerConfig ReadListener(const toml::table* table, ConfigErrors* errors) {
   int64_t interactive_percent = 0;
   section.Integer("interactive_percent", 0, kMostInteractivePercent, &interactive_percent);
   listener.interactive_percent = static_cast<uint32_t>(interactive_percent);
+  section.Parsed("pool", "one of on, off", [&](const std::string& text) {
+    listener.pools = text == "on" ? Pooling::kOn : Pooling::kOff;
+    return text == "on" || text == "off";
+  });
   section.Count("max_sessions", 0, &listener.limits.max_sessions);
   section.Count("max_connections", 0, &listener.limits.max_connections);
   section.Bytes("memory_bytes_per_session", &listener.limits.memory_bytes);
@@ -376,6 +380,7 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   ReadLimits(SectionReader(root.Table("limits"), "[limits]", &errors), &config.limits);
   ReadResources(SectionReader(root.Table("resources"), "[resources]", &errors), &config.resources);
   ReadScheduling(SectionReader(root.Table("scheduling"), "[scheduling]", &errors), &config.turns);
+  ReadPool(SectionReader(root.Table("pool"), "[pool]", &errors), &config.pool);
   ReadControlGroups(SectionReader(root.Table("control_groups"), "[control_groups]", &errors),
                     &config.control_groups);
   SectionReader devices(root.Table("devices"), "[devices]", &errors);
@@ -433,6 +438,11 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
     const absl::Status user = os::LookUpUser(*config.worker.user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }
+  const bool pools =
+      config.pool.enabled || std::any_of(config.listeners.begin(), config.listeners.end(),
+                                         [](const auto& one) { return one.pools == Pooling::kOn; });
+  if (const std::string fixed = FixedKeyReason("pool"); pools && !fixed.empty())
+    problems.push_back(absl::StrCat("[pool]: allowed is ", fixed));
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }

@@ -126,6 +126,7 @@ struct Config {
   LimitsConfig limits;
   ResourcesConfig resources;
   TurnsConfig turns;
+  PoolConfig pool;
   ControlGroupsConfig control_groups;
   std::vector<std::string> device_patterns;  // Shell wildcards over device names; empty = all.
   std::vector<NetworkConfig> network;

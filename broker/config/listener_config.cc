@@ -143,6 +143,7 @@ Account AccountOf(const ListenerConfig& listener) {
   account.share = listener.share;
   account.interactive_percent = listener.interactive_percent;
   account.limits = listener.limits;
+  account.pools = listener.pools;
   return account;
 }
 

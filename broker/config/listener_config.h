@@ -31,6 +31,7 @@ struct ListenerConfig {
   uint32_t share = kDefaultShare;
   uint32_t interactive_percent = 0;
   AccountLimits limits;
+  Pooling pools = Pooling::kAsConfigured;
   // For messages: "file:line" of its entry; "" of an operator's.
   std::string where;
 };

@@ -33,6 +33,17 @@ void ReadScheduling(SectionReader section, TurnsConfig* turns) {
   section.Finish();
 }
 
+void ReadPool(SectionReader section, PoolConfig* pool) {
+  constexpr int64_t kMostSessions = 128;
+  section.Boolean("enabled", &pool->enabled);
+  section.Boolean("cpu_devices", &pool->cpu_devices);
+  int64_t sessions = static_cast<int64_t>(pool->max_sessions);
+  section.Integer("max_sessions", 2, kMostSessions, &sessions);
+  pool->max_sessions = static_cast<uint64_t>(sessions);
+  section.Integer("idle_seconds", 0, 3600, &pool->idle_seconds);
+  section.Finish();
+}
+
 void ReadControlGroups(SectionReader section, ControlGroupsConfig* groups) {
   const std::string fixed = FixedKeyReason("control_groups");
   section.Parsed("enabled", fixed.empty() ? "one of auto, required, off" : fixed,

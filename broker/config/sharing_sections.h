@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// [scheduling] and [control_groups]: how tenants share device and machine. Plain data, as config.h.
+// [scheduling], [pool] and [control_groups]: how tenants share device and machine. Plain data, as config.h.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,14 @@ struct TurnsConfig {
   Shares shares = Shares::kAuto;
 };
 
+// Sessions of one isolation domain in one worker (children/pools.h).
+struct PoolConfig {
+  bool enabled = false;  // Of all but the listeners that say otherwise.
+  bool cpu_devices = false;
+  uint64_t max_sessions = 32;  // Of one pool.
+  int64_t idle_seconds = 30;   // After its last session.
+};
+
 // The kernel's limits for accounts and their workers (children/worker_groups.h).
 struct ControlGroupsConfig {
   enum class Use { kAuto, kRequired, kOff };  // kAuto: as far as the host has them.
@@ -36,6 +44,7 @@ struct ControlGroupsConfig {
 };
 
 void ReadScheduling(SectionReader section, TurnsConfig* turns);
+void ReadPool(SectionReader section, PoolConfig* pool);
 void ReadControlGroups(SectionReader section, ControlGroupsConfig* groups);
 
 }  // namespace sluice::broker

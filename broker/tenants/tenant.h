@@ -34,12 +34,16 @@ struct AccountLimits {
   uint64_t max_resource_bytes = 0;  // Of all of them.
 };
 
+// If its sessions may share workers: as [pool] says, or as its listener does.
+enum class Pooling { kAsConfigured, kOn, kOff };
+
 struct Account {
   std::string name;  // "uid:1000", "tenant:lab", "net:CN=alice".
   bool network = false;
   uint32_t share = kDefaultShare;
   uint32_t interactive_percent = 0;  // Of device time, in which its work goes first.
   AccountLimits limits;
+  Pooling pools = Pooling::kAsConfigured;
 };
 
 struct IsolationDomain {

@@ -30,8 +30,8 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
                                                                             std::string* problem) {
   std::vector<os::UniqueFd> fds;
   wire::Welcome welcome;
-  const std::string wanted =
-      absl::StrCat(wire::kFeatureCloseSession, ",", wire::kFeatureSharesResources);
+  const std::string wanted = absl::StrCat(wire::kFeatureCloseSession, ",",
+                                          wire::kFeatureSharesResources, ",", wire::kFeaturePools);
   ASSIGN_OR_RETURN(os::UniqueFd socket, GreetBroker(path, wanted.c_str(), &welcome, &fds));
   snapshot->clear();
   if (welcome.snapshot_size != 0) {
@@ -43,9 +43,14 @@ absl::StatusOr<std::unique_ptr<BrokerConnection>> BrokerConnection::Connect(cons
   return std::unique_ptr<BrokerConnection>(new BrokerConnection(std::move(socket), features));
 }
 
-absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession() {
+absl::StatusOr<OpenedTransport> BrokerConnection::OpenSession(Sharing sharing) {
   wire::OpenSession open = wire::MakeMessage<wire::OpenSession>();
   if (WantsSync()) open.flags = wire::kOpenSessionSync;
+  if (has_pools_) {
+    open.flags |= os::EnvironmentVariable("SLUICE_POOL") == "off" ? wire::kOpenSessionRefusesPool
+                  : sharing == Sharing::kMay                      ? wire::kOpenSessionMayPool
+                                                                  : wire::kOpenSessionNeedsWorker;
+  }
   open.nonce = next_nonce_++;
   RETURN_IF_ERROR(os::SendMessage(socket_.get(), &open, sizeof(open)));
   const AnswerTime time(kSessionTimeoutMs);

@@ -14,6 +14,7 @@
 #include "client_icd/session/session.h"
 #include "proto/broker_messages.h"
 #include "proto/memory_messages.h"
+#include "proto/pool_messages.h"
 
 namespace sluice::client {
 
@@ -25,8 +26,13 @@ class BrokerConnection {
                                                                    std::string* snapshot,
                                                                    std::string* problem = nullptr);
 
+  // Says if the session may be in a worker with others of this user's (proto/pool_messages.h).
+  enum class Sharing { kMay, kNeedsWorker };
   // Has a worker started, and returns the transport to it.
-  absl::StatusOr<OpenedTransport> OpenSession();
+  absl::StatusOr<OpenedTransport> OpenSession(Sharing sharing);
+  // The daemon has pools, of processors too: contexts that cannot be in one need another session.
+  bool has_pools() const { return has_pools_; }
+  bool has_pools_of_processors() const { return has_pools_of_processors_; }
   // Asks for the end of a session's worker, if the daemon can do that for a client; there is no
   // answer.
   void CloseSession(uint64_t id);
@@ -47,12 +53,16 @@ class BrokerConnection {
   BrokerConnection(os::UniqueFd socket, std::string_view features)
       : socket_(std::move(socket)),
         closes_sessions_(wire::HasFeature(features, wire::kFeatureCloseSession)),
+        has_pools_(wire::HasFeature(features, wire::kFeaturePools)),
+        has_pools_of_processors_(wire::HasFeature(features, wire::kFeaturePoolsOfProcessors)),
         shares_resources_(wire::HasFeature(features, wire::kFeatureSharesResources)),
         memory_bytes_(wire::MemoryIn(features)),
         daemon_version_(VersionIn(features)) {}
 
   os::GuardedFd socket_;
   const bool closes_sessions_;  // The daemon knows CloseSession.
+  const bool has_pools_;
+  const bool has_pools_of_processors_;
   const bool shares_resources_;
   const uint64_t memory_bytes_;
   const std::string daemon_version_;

@@ -57,10 +57,24 @@ cl_int ReadContextDevices(cl_uint count, const cl_device_id* handles, Platform**
   return CL_SUCCESS;
 }
 
-// The session of the sub-devices, if there are any; else one `alone` for the context, or the
-// endpoint's.
-cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices, bool alone,
-                     std::shared_ptr<Session>* session) {
+// Says if the context may be in a worker with those of other programs of this user: its driver's
+// context is theirs as well, so that no property must be its own.
+Endpoint::Sharing SharingOf(Endpoint& endpoint, const std::vector<Ref<Device>>& devices,
+                            const PropertyList& properties) {
+  for (size_t i = 0; i < properties.words.size(); i += 2) {
+    if (properties.words[i] != CL_CONTEXT_PLATFORM) return Endpoint::Sharing::kNeedsWorker;
+  }
+  const bool any_processor = std::any_of(
+      devices.begin(), devices.end(),
+      [](const Ref<Device>& device) { return (device->type() & CL_DEVICE_TYPE_CPU) != 0; });
+  return any_processor && !endpoint.pools_processors() ? Endpoint::Sharing::kNeedsWorker
+                                                       : Endpoint::Sharing::kMay;
+}
+
+// The session of the sub-devices, if there are any; else one for the context alone, if it can be
+// terminated, or the endpoint's.
+cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices,
+                     const PropertyList& properties, std::shared_ptr<Session>* session) {
   for (const Ref<Device>& device : devices) {
     if (device->is_root()) continue;
     if (*session != nullptr && *session != device->session()) return CL_INVALID_DEVICE;
@@ -68,8 +82,10 @@ cl_int ChooseSession(Platform* platform, const std::vector<Ref<Device>>& devices
   }
   if (*session != nullptr) return (*session)->lost() ? (*session)->lost_code() : CL_SUCCESS;
   // A session that ends with the context must not be shared with others.
+  Endpoint& endpoint = platform->endpoint();
   absl::StatusOr<std::shared_ptr<Session>> opened =
-      alone ? platform->endpoint().OpenSeparateSession() : platform->endpoint().GetSession();
+      IsTerminatable(properties) ? endpoint.OpenSeparateSession()
+                                 : endpoint.GetSession(SharingOf(endpoint, devices, properties));
   if (!opened.ok()) {
     ClientLog(ClientLogLevel::kError, std::string(opened.status().message()));
     return ToClError(opened.status());
@@ -117,8 +133,8 @@ struct Request {
 cl_int CreateInSession(const Request& request, Ref<Context>* out, bool* spent) {
   Endpoint& endpoint = request.platform->endpoint();
   std::shared_ptr<Session> session;
-  CL_RETURN_IF_ERROR(ChooseSession(request.platform, request.devices,
-                                   IsTerminatable(request.properties), &session));
+  CL_RETURN_IF_ERROR(
+      ChooseSession(request.platform, request.devices, request.properties, &session));
   Ref<Context> context =
       Ref<Context>::Adopt(new Context(session, request.platform, request.devices,
                                       request.properties, request.notify, request.user_data));

@@ -103,7 +103,8 @@ cl_bool Device::IsAvailable() const {
   const cl_bool described = info_.Scalar<cl_bool>(CL_DEVICE_AVAILABLE, CL_TRUE);
   if (!is_root()) return session_->lost() ? CL_FALSE : described;
   if (!platform_->endpoint().ever_lost()) return described;
-  const absl::StatusOr<std::shared_ptr<Session>> session = platform_->endpoint().GetSession();
+  const absl::StatusOr<std::shared_ptr<Session>> session =
+      platform_->endpoint().GetSession(Endpoint::Sharing::kMay);
   cl_bool available = CL_FALSE;
   if (session.ok()) {
     const InfoSink sink(sizeof(available), &available, nullptr);

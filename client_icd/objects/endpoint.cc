@@ -124,25 +124,35 @@ void Endpoint::AppendPlatforms(std::vector<Platform*>* out) {
   out->insert(out->end(), platforms_.begin(), platforms_.end());
 }
 
-absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession() {
+absl::StatusOr<std::shared_ptr<Session>> Endpoint::GetSession(Sharing sharing) {
   absl::MutexLock lock(&mu_);
-  if (session_ != nullptr && !session_->lost()) return session_;
-  replaced_ = replaced_ || session_ != nullptr;
-  session_.reset();
-  ASSIGN_OR_RETURN(session_, StartLocked());
-  return session_;
+  const bool pools = broker_ != nullptr && broker_->has_pools();
+  std::shared_ptr<Session>& session = pools && sharing == Sharing::kMay ? pooled_ : session_;
+  if (session != nullptr && !session->lost()) return session;
+  replaced_ = replaced_ || session != nullptr;
+  session.reset();
+  ASSIGN_OR_RETURN(session, StartLocked(sharing));
+  return session;
+}
+
+bool Endpoint::pools_processors() {
+  absl::MutexLock lock(&mu_);
+  return broker_ != nullptr && broker_->has_pools_of_processors();
 }
 
 void Endpoint::DropSession(const Session& session) {
   absl::MutexLock lock(&mu_);
-  if (session_.get() != &session) return;
-  session_.reset();
-  replaced_ = true;
+  for (std::shared_ptr<Session>* const held : {&session_, &pooled_}) {
+    if (held->get() != &session) continue;
+    held->reset();
+    replaced_ = true;
+  }
 }
 
 bool Endpoint::ever_lost() {
   absl::MutexLock lock(&mu_);
-  return replaced_ || (session_ != nullptr && session_->lost());
+  return replaced_ || (session_ != nullptr && session_->lost()) ||
+         (pooled_ != nullptr && pooled_->lost());
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {
@@ -156,11 +166,11 @@ absl::StatusOr<std::shared_ptr<Session>> Endpoint::OpenSeparateSession() {
     }
   }
   absl::MutexLock lock(&mu_);
-  return StartLocked();
+  return StartLocked(Sharing::kNeedsWorker);
 }
 
-absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked() {
-  ASSIGN_OR_RETURN(OpenedTransport opened, ConnectLocked());
+absl::StatusOr<std::shared_ptr<Session>> Endpoint::StartLocked(Sharing sharing) {
+  ASSIGN_OR_RETURN(OpenedTransport opened, ConnectLocked(sharing));
   std::shared_ptr<Session> session = Session::Start(std::move(opened));
   if (session == nullptr) {
     return absl::ResourceExhaustedError(
@@ -198,13 +208,13 @@ void Endpoint::CloseSession(const Session& session) {
   if (broker_ != nullptr && session.daemon_id() != 0) broker_->CloseSession(session.daemon_id());
 }
 
-absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked() {
+absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked(Sharing sharing) {
   if (address_.kind == EndpointAddress::Kind::kRemote) {
     ASSIGN_OR_RETURN(std::unique_ptr<Transport> remote, ConnectRemote(address_.target));
     return OpenedTransport{std::move(remote)};
   }
   if (broker_ != nullptr && broker_->there()) {
-    absl::StatusOr<OpenedTransport> transport = broker_->OpenSession();
+    absl::StatusOr<OpenedTransport> transport = broker_->OpenSession(sharing);
     // A refusal is an answer; everything else may be a broker that was restarted.
     if (transport.ok() || absl::IsResourceExhausted(transport.status()) ||
         absl::IsFailedPrecondition(transport.status())) {
@@ -213,7 +223,7 @@ absl::StatusOr<OpenedTransport> Endpoint::ConnectLocked() {
   }
   std::string unused_snapshot;
   ASSIGN_OR_RETURN(broker_, BrokerConnection::Connect(address_.target, &unused_snapshot));
-  return broker_->OpenSession();
+  return broker_->OpenSession(sharing);
 }
 
 void Endpoint::PrepareForkLocked() {
@@ -238,6 +248,7 @@ void Endpoint::LoseInForkedChildLocked() {
   fork_locks_.Renew();
   sessions_.clear();
   session_.reset();
+  pooled_.reset();
 }
 
 // Holds the endpoints and their sessions still while the process forks, so that the child finds

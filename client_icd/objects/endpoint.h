@@ -40,8 +40,12 @@ class Endpoint {
   // Platforms found by Discover.
   void AppendPlatforms(std::vector<Platform*>* out);
 
-  // The running session, or a new one.
-  absl::StatusOr<std::shared_ptr<Session>> GetSession();
+  // The running session, or a new one. Where the daemon has pools, what cannot be in one (`sharing`)
+  // has another session than what can.
+  using Sharing = BrokerConnection::Sharing;
+  absl::StatusOr<std::shared_ptr<Session>> GetSession(Sharing sharing = Sharing::kNeedsWorker);
+  // True if contexts of processors may be in the daemon's pools.
+  bool pools_processors();
   // A session was lost: what Discover was told may no longer be so.
   bool ever_lost();
   // A session, and so a worker, for one context alone, which may be ended by itself
@@ -59,9 +63,10 @@ class Endpoint {
   friend class ForkGuard;
 
   absl::Status DiscoverLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<std::shared_ptr<Session>> StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<Session>> StartLocked(Sharing sharing)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SendDevicesLocked(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<OpenedTransport> ConnectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<OpenedTransport> ConnectLocked(Sharing sharing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void PrepareForkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseInForkedChildLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -74,7 +79,8 @@ class Endpoint {
   absl::Time asked_until_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::vector<Platform*> platforms_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<BrokerConnection> broker_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest.
+  std::shared_ptr<Session> session_ ABSL_GUARDED_BY(mu_);  // The latest,
+  std::shared_ptr<Session> pooled_ ABSL_GUARDED_BY(mu_);   // and in a pool.
   bool replaced_ ABSL_GUARDED_BY(mu_) = false;             // It is not the first.
   // All there were: a lost one may still be held by contexts when the process forks.
   std::vector<std::weak_ptr<Session>> sessions_ ABSL_GUARDED_BY(mu_);

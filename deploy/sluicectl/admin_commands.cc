@@ -270,6 +270,9 @@ Json SessionJson(const v1::SessionEntry& entry) {
             {"had", entry.turns_had()},
             {"waited_us", entry.turns_waited_us()}}},
           {"shares", {{"state", entry.shares()}, {"device_us", entry.device_time_us()}}},
+          {"pool",
+           {{"id", entry.pool_id() == 0 ? "" : HexId(entry.pool_id())},
+            {"no_pool_because", entry.no_pool()}}},
           {"device", entry.device_name()}};
 }
 
@@ -307,7 +310,8 @@ int SessionsCommand(const CommonFlags& flags) {
           entry.worker_pid(), Duration(entry.age_seconds()), entry.commands_executed(), memory,
           MemoryOf(entry), entry.object_count(), Ways(entry), turns, ShownText(TurnsOf(entry)),
           share, ShareOf(entry), ShownText(entry.device_name()),
-          entry.ending() ? " (ending)" : ""));
+          absl::StrCat(entry.pool_id() == 0 ? "" : " (in a pool)",
+                       entry.ending() ? " (ending)" : "")));
     }
     if (flags.json) PrintJson({{"sessions", list}});
   };

@@ -18,6 +18,7 @@ std::string FixedKeyReason(const std::string& key) {
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
   if (key == "control_groups")
     return "\"auto\", which stands for none: Windows has no control groups";
+  if (key == "pool") return "none: on Windows each session has a worker of its own";
   if (key == "socket_group")
     return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
   if (key == "monitor_group")
