@@ -230,6 +230,7 @@ run_resources() {
   step waits 300 /usr/bin/python3 -B "$root/tests/system/waits.py"
   step turns 300 /usr/bin/python3 -B "$root/tests/system/turns.py"
   step turns-shares 300 /usr/bin/python3 -B "$root/tests/system/turns.py" shares
+  step pools 600 /usr/bin/python3 -B "$root/tests/system/pools.py"
   step quotas 200 /usr/bin/python3 -B "$root/tests/system/quotas.py"
   step lost-device-ring 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" ring
   step lost-device-network 120 /usr/bin/python3 -B "$root/tests/system/lost_device.py" network

@@ -1,6 +1,7 @@
 #!/usr/bin/python3 -B
 # SPDX-License-Identifier: Apache-2.0
-"""Programs beside each other on one device: each natively, in sessions of their own without turns, and with turns.
+"""Programs beside each other on one device: each natively, in sessions of their own without turns, with turns, and in
+one pool.
 
 Usage: run.sh --tenants [--quick] [--rounds N] [--seconds S]
 
@@ -20,7 +21,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "system"))
 import harness
 
-KINDS = ("native", "ring without turns", "ring with turns")
+KINDS = ("native", "ring without turns", "ring with turns", "ring in a pool")
 # Beside 2 and more the sum of one alone is the measure. 50 us: of an H200; the flood lasts 20 ms on any device.
 LIGHT = [([str(tenants)], f"{tenants} light") for tenants in (1, 2, 4, 8)]
 OTHERS = [(["1", "iters=10000"], "1 of a longer kernel"), (["4", "iters=10000"], "4 of a longer kernel"),
@@ -31,10 +32,11 @@ OTHERS = [(["1", "iters=10000"], "1 of a longer kernel"), (["4", "iters=10000"],
 def measure(kind, arguments, seconds, directory):
     command = [str(harness.built("tenants")), arguments[0], str(seconds), *arguments[1:]]
     if kind != "native":
-        turns = "off" if kind == "ring without turns" else "on"
-        config = directory / f"{turns}.toml"
+        turns = "on" if kind == "ring with turns" else "off"
+        pool = "[pool]\nenabled = true\ncpu_devices = true\n" if kind == "ring in a pool" else ""
+        config = directory / f"{kind.replace(' ', '-')}.toml"
         worker = '[worker]\nuser = "root"\n' if os.geteuid() == 0 else ""
-        config.write_text(f'[scheduling]\nturns = "{turns}"\n{worker}')
+        config.write_text(f'[scheduling]\nturns = "{turns}"\n{worker}{pool}')
         command = [str(harness.built("sluicectl")), "run", "--private", "--icd", str(harness.built("libsluice_icd.so")),
                    "--config", str(config), "--", *command]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
