@@ -95,7 +95,8 @@ def endless(daemon):
     other = start(daemon, "tenants", 1, 12, SLUICE_ENDPOINT=f"unix:{elsewhere}")
     bad = start(daemon, "bad_kernel", "endless")
     bad.stdout.readline()
-    neighbour = start(daemon, "tenants", 1, 60)
+    # It waits for processors that the endless kernel has.
+    neighbour = start(daemon, "printer", "beside", 1)
     def own():
         return [one for one in sessions(daemon) if one["tenant"] != "tenant:other"]
     harness.wait_until(lambda: len(pools_of(own())) == 1 and len(own()) == 2, 20, 0.05)

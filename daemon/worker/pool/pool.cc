@@ -91,6 +91,7 @@ class Pool {
   uint64_t next_key_ = kFirstMemberKey;
   std::vector<std::unique_ptr<Member>> members_;
 
+  absl::Mutex devices_mu_;  // One session's at a time.
   std::atomic<bool> suspects_driver_ = false;
   std::atomic<bool> examines_ = false;
   absl::Mutex mu_;
@@ -212,7 +213,13 @@ void Pool::Serve(Member* member) {
   session.set_on_lost_device([control](const std::string& what) {
     Notice(control, wire::WorkerNoticeKind::kDriverError, what);
   });
-  absl::Status ended = session.AddDevices();
+  absl::Status ended;
+  {
+    // Loaders and drivers start with the first question, and two at once were one too many: PoCL 3.1
+    // has told one of them of no device, and crashed.
+    absl::MutexLock lock(&devices_mu_);
+    ended = session.AddDevices();
+  }
   // The client cannot see our log.
   if (!ended.ok()) {
     client.TellEnd(absl::StrCat("cannot start: ", ended.message()));
