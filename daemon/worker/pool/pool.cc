@@ -20,6 +20,7 @@
 #include "daemon/worker/pool/pool_parts.h"
 #include "daemon/worker/pool/session_end.h"
 #include "daemon/worker/programs/compile_cache.h"
+#include "daemon/worker/queues/kernel_watch.h"
 #include "daemon/worker/served_client.h"
 #include "daemon/worker/worker_files.h"
 #include "proto/pool_messages.h"
@@ -49,6 +50,7 @@ struct Member {
   bool watches_channel = false;
   bool watches_control = false;
   std::unique_ptr<ServedClient> client;
+  std::unique_ptr<KernelWatch> watch;  // If kernels have a limit of time.
   std::thread thread;
   std::atomic<int64_t> ending_since_ns = 0;  // 0: it serves.
   enum State { kServing, kDrained, kStuck };
@@ -188,11 +190,14 @@ void Pool::Add(const wire::AddSession& add, std::vector<os::UniqueFd> fds) {
   member->client = *std::move(client);
   Session& session = member->client->session();
   member->client->AttachGrant();
-  session.builds().set_on_overrun([this](const std::string& why) {
+  const auto on_overrun = [this](const std::string& why) {
     absl::MutexLock lock(&mu_);
     end_ = why;
     poller_->Wake();
-  });
+  };
+  session.builds().set_on_overrun(on_overrun);
+  if (const uint64_t limit_ms = options.limits.kernel_ms; limit_ms != 0)
+    member->watch = std::make_unique<KernelWatch>(&session.completions(), limit_ms, on_overrun);
   session.builds().set_after_each([this] { cache_.AfterBuild(); });
   if (options_.turns != WorkerOptions::Turns::kNone)
     session.completions().set_running(parts_.turns.running());
