@@ -117,7 +117,8 @@ memory_hog() {
   check_has "its program gets a new session" "$(cat "$STATE/glutton")" '^later=0$'
   check "the journal says that memory ended the worker, and by which limit" wait_for "$LONG" \
     journal_has 'ended for want of memory.*536870912 bytes \(memory_bytes_per_worker\)'
-  kills=$(unit_journal | grep -c 'session ended.*killed by signal 9')
+  # On a slow machine the broker itself kills a worker that takes too long to end (a fork bomb's).
+  kills=$(unit_journal | grep -c 'ended for want of memory')
   check_equal "it was the only worker that the kernel ended" 1 "$kills"
   go_on beside
   # shellcheck disable=SC2086
