@@ -174,7 +174,7 @@ absl::Status RunGateway(int argc, char** argv, bool own_namespaces) {
 // Namespaces of its own, but for the network's. A gateway that listens on a low port by a right
 // that it was given has that right on the host's network alone.
 bool WantsNamespaces(const std::vector<std::string_view>& arguments) {
-  constexpr std::string_view kListen = "--listen=";
+  static constexpr std::string_view kListen = "--listen=";
   constexpr int kFirstOfAll = 1024;
   const bool low = std::any_of(arguments.begin(), arguments.end(), [](std::string_view argument) {
     int port = 0;
