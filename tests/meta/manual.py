@@ -142,7 +142,7 @@ def keys_of(program):
     return keys
 
 
-SECTIONS = ("broker", "worker", "access", "limits", "resources", "scheduling", "control_groups", "devices", "[network]",
+SECTIONS = ("broker", "worker", "access", "limits", "resources", "scheduling", "pool", "control_groups", "devices", "[network]",
             "[listener]")
 # The largest number that the parser takes where no other bound is meant.
 UNBOUNDED = 10 ** 12
@@ -206,7 +206,7 @@ def check_types(program, keys, documented):
 # Where a field has another name than its key.
 FIELDS = {"memory_bytes_per_session": "memory_bytes", "objects_per_session": "objects",
           "in_flight_commands_per_session": "in_flight_commands", "turns": "mode", "turn_grace_us": "grace_us"}
-STRUCTS = {"[worker]": ["WorkerConfig"], "[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"],
+STRUCTS = {"[worker]": ["WorkerConfig"], "[limits]": ["LimitsConfig"], "[resources]": ["ResourcesConfig"], "[scheduling]": ["TurnsConfig"], "[pool]": ["PoolConfig"],
            "[control_groups]": ["ControlGroupsConfig"], "[[network]]": ["NetworkConfig"], "[[listener]]": ["ListenerConfig", "AccountLimits"]}
 UNITS = {"GiB": 30, "MiB": 20, "KiB": 10}
 

@@ -220,8 +220,8 @@ void Pool::Serve(Member* member) {
   });
   absl::Status ended;
   {
-    // Loaders and drivers start with the first question, and two at once were one too many: PoCL 3.1
-    // has told one of them of no device, and crashed.
+    // Loaders and drivers start with the first question, and two at once were one too many for one
+    // driver: one of them was told of no device, and the process crashed.
     absl::MutexLock lock(&devices_mu_);
     ended = session.AddDevices();
   }

@@ -554,7 +554,7 @@ TEST(ConfigTest, KeysAreSentToTheirTables) {
   EXPECT_EQ(error,
             "f.toml:1:1: key \"socket\" is outside its table: it belongs in [broker]\n"
             "f.toml:3:1: key \"max_sessions\" is in [broker], but belongs in "
-            "[[listener]] or [limits]\n"
+            "[[listener]] or [limits] or [pool]\n"
             "f.toml:4:13: key \"log_level\" in [broker] is an integer, allowed is one of trace, "
             "debug, info, warning, error\n"
             "f.toml:5:1: key \"limits\" is in [broker], but belongs at the top of the file, as "

@@ -25,10 +25,10 @@ for program in /bin/sh "$daemon"; do
 done
 systemd-analyze verify --root="$root" --man=no sluiced.service sluiced.socket
 echo "units are valid"
-# In tenths: 3.1, of which delegation is 0.1. What the score cannot say, whether the daemon works so, tests/vm does.
-systemd-analyze security --no-pager --offline=true --root="$root" --threshold=31 sluiced.service >"$root/exposure" || {
+# In tenths: 3.8, of which delegation is 0.1 and what namespaces of workers need 0.7 (deploy/linux/README.md). What the score cannot say, whether the daemon works so, tests/vm does.
+systemd-analyze security --no-pager --offline=true --root="$root" --threshold=38 sluiced.service >"$root/exposure" || {
   cat "$root/exposure"
-  echo "FAILED: systemd rates what the unit leaves open at more than 3.1"
+  echo "FAILED: systemd rates what the unit leaves open at more than 3.8"
   exit 1
 }
 tail -n 1 "$root/exposure"
