@@ -12,8 +12,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   char source[512];
-  snprintf(source, sizeof(source),
-           "kernel void say(int number) { printf(\"%s %%d\\n\", number); }", argv[1]);
+  snprintf(source, sizeof(source), "kernel void say(int number) { printf(\"%s %%d\\n\", number); }",
+           argv[1]);
   const int launches = atoi(argv[2]);
   cl_int code = CL_SUCCESS;
   cl_device_id device = ocl_device_after(0, NULL, NULL, 0);
