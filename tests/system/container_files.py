@@ -51,6 +51,14 @@ def check_export(root):
     beside = not answer.get("self_contained")
     report.check(bool(answer.get("glibc")) and beside == any("needs" in text for text in answer["warnings"]),
                  "libraries that need more than glibc are warned of", answer)
+    # In a /run of its own: the next step names the folder of the service.
+    operators = ("mount -t tmpfs none /run && mkdir -p /run/sluice/clients && exec python3 -c 'import socket, subprocess, "
+                 "sys; s = socket.socket(socket.AF_UNIX); s.bind(\"/run/sluice/clients/admin.sock\"); "
+                 "sys.exit(subprocess.call(sys.argv[1:]))' \"$@\"")
+    code, text = sluicectl("--mount", "sh", "-c", operators, "sh", harness.built("sluicectl"), "export-client",
+                           root / "warned", program="unshare")
+    report.check(code == OK and "clients/admin.sock: root in a container" in text and "administers the daemon" in text,
+                 "an admin socket in the folder that containers are to mount is warned of", text)
     # Mounted somewhere, it is replaced file by file.
     (folder / "sluice" / "sluice-network-helper").write_text("old")
     code, text = sluicectl("export-client", folder)

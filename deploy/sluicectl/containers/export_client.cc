@@ -19,6 +19,7 @@
 #include "deploy/sluicectl/containers/client_folder.h"
 #include "deploy/sluicectl/containers/written_file.h"
 #include "deploy/sluicectl/exit_codes.h"
+#include "deploy/sluicectl/linux/operators_sockets.h"
 #include "deploy/sluicectl/output.h"
 #include "proto/status_macros.h"
 
@@ -212,8 +213,15 @@ int ExportClientCommand(const ExportFlags& flags) {
   std::error_code error;
   used.folder = Normal(std::filesystem::absolute(flags.folder, error));
   if (!used.place.empty()) used.place = Normal(used.place);
-  const absl::StatusOr<Export> done = ExportClient(used);
+  absl::StatusOr<Export> done = ExportClient(used);
   if (done.ok()) {
+    // The next step names this folder, which containers are to mount.
+    for (const std::string& socket : OperatorsSocketsIn(kClientSocketFolder)) {
+      done->client.warnings.push_back(
+          absl::StrCat(kClientSocketFolder, " holds ", socket,
+                       ": root in a container that has this folder administers the daemon. Give "
+                       "that socket another folder, by the daemon's configuration"));
+    }
     Print(used, *done);
     return kExitOk;
   }
