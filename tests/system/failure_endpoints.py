@@ -232,9 +232,9 @@ def check_helpers_files():
                 continue
             with inside.Inside(pid) as it:
                 opened = {path: it.open(path) for path in (str(outside), "/etc/passwd", f"/proc/{os.getpid()}/status")}
-                report.check(set(opened.values()) == {"EACCES"}, f"the {name} opens none of the host's files", opened)
+                report.check(set(opened.values()) <= {"EACCES", "ENOENT"}, f"the {name} opens none of the host's files", opened)
                 made = it.open(f"{daemon.temporary}/{name}", os.O_CREAT | os.O_WRONLY)
-                report.check(made == "EACCES", f"the {name} makes no file", made)
+                report.check(made in ("EACCES", "ENOENT"), f"the {name} makes no file", made)
                 report.check(it.open("/usr/lib/os-release") == "ok", f"the {name} opens what libraries need")
                 ports = it.connect(daemon.port), it.bind(harness.free_port())
                 report.check(ports == ("EPERM", "EPERM"), f"the {name} connects to no port, and listens on no other",
