@@ -48,7 +48,8 @@ def start(lost):
     if lost:
         daemon.lost.touch()
     text = daemon.config.read_text()
-    worker = f'[worker]\nenvironment = {{ COMPLETE_DRIVER_LOST = "{daemon.lost}" }}\n'
+    # The driver looks for a file of the test's.
+    worker = f'[worker]\nprivate_root = false\nenvironment = {{ COMPLETE_DRIVER_LOST = "{daemon.lost}" }}\n'
     daemon.config.write_text(text.replace("[worker]\n", worker) if "[worker]\n" in text else
                              text.replace("[broker]\n", worker + "[broker]\n", 1))
     return daemon.start_with({"OCL_ICD_VENDORS": str(drivers)})
