@@ -43,7 +43,8 @@ absl::Status CheckNetwork(const NetworkConfig& network, NetworkCheck check,
 
 class GatewayLink {
  public:
-  // `sandbox`: arguments of its own for it (SandboxArguments). `owner` marks its sessions; distinct from every local connection's id.
+  // `sandbox`: arguments for it (SandboxArguments). `owner` marks its sessions; distinct from every
+  // local connection's id.
   GatewayLink(EventLoop* loop, Workers* workers, SessionOpener* opener, NetworkConfig network,
               std::optional<os::UserIdentity> user, std::vector<std::string> sandbox,
               uint64_t owner)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The running sessions: one worker process each, or one for several (pools.h). Starts them, listens to their control sockets,
-// counts them against the policy, ends them, reaps them.
+// The running sessions: one worker process each, or one for several (pools.h). Starts them, listens
+// to their control sockets, counts them against the policy, ends them, reaps them.
 //
 //   Open() -> [running] --- worker exits by itself (its client is gone) ----------> reaped
 //                 |  End(): Terminate message, then SIGKILL after the grace -----> reaped

@@ -4,13 +4,14 @@
 
 Usage: run.sh --shares [--quick] [--seconds S] [--only TEXT] [--kinds off,auto,on]
 
-First four tenants with shares of 10, 20, 30 and 40, with light work (launch and wait), heavy work (kernels of 1 to
-20 ms, four queued) and both. A tenant's part is its launches per second over what it reaches alone, of the sum of all
+First four tenants with shares of 10, 20, 30 and 40, with light work (launch and wait), heavy work (kernels of 1 to 20
+ms, four queued) and both. A tenant's part is its launches per second over what it reaches alone, of the sum of all
 four; below it stands what the daemon has charged each. Then a tenant with light work beside others that flood the
 device, each of the same share, and beside one of eight sessions: launches per second, and the part of its fair rate
 (alone over the number of tenants). Last a tenant that launches every 10 ms, beside floods, as any other and as an
-interactive one (interactive_percent): how long a launch takes. Numbers are reported, never asserted: it fails only if something does not run. The
-rates alone are measured first, so a machine whose load changes meanwhile shows parts that nobody got.
+interactive one (interactive_percent): how long a launch takes. Numbers are reported, never asserted: it fails only if
+something does not run. The rates alone are measured first, so a machine whose load changes meanwhile shows parts that
+nobody got.
 """
 import argparse
 import json

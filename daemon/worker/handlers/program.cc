@@ -50,17 +50,20 @@ bool HasBuiltInKernels(cl_device_id device) {
 }
 
 // True if some of its kernels may print, as far as their text tells: a macro may put the name
-// together from parts.
-bool MayPrint(std::string_view text) {
+// together from parts. Asked in a pool alone (pool/printing_turns.h).
+bool MayPrint(const Session& session, std::string_view text) {
+  if (session.options().pool == nullptr) return false;
   return text.find("printf") != text.npos || text.find("##") != text.npos;
 }
 
 // Of the options and included files of a build.
 template <typename Body>
-bool BuildMayPrint(const Body& cmd) {
-  return MayPrint(cmd.options()) ||
+bool BuildMayPrint(const Session& session, const Body& cmd) {
+  return MayPrint(session, cmd.options()) ||
          std::any_of(cmd.include_files().begin(), cmd.include_files().end(),
-                     [](const pb::IncludeFile& file) { return MayPrint(file.contents()); });
+                     [&session](const pb::IncludeFile& file) {
+                       return MayPrint(session, file.contents());
+                     });
 }
 
 // Registers a program that the driver has made.
@@ -202,7 +205,7 @@ HandlerResult HandleCreateProgramWithSource(Session& session,
       context->handle.get(), 1, const_cast<const char**>(&text), &length, &status));
   if (status != CL_SUCCESS) return status;
   return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
-                    MayPrint(source));
+                    MayPrint(session, source));
 }
 
 HandlerResult HandleCreateProgramWithBinary(Session& session,
@@ -241,7 +244,8 @@ HandlerResult HandleCreateProgramWithBinary(Session& session,
   }
   // Drivers' binaries name the function that prints, whatever their form.
   return AddProgram(session, cmd.program_id(), std::move(context), std::move(program),
-                    payload.find("printf") != payload.npos, std::move(devices), std::move(record));
+                    session.options().pool != nullptr && payload.find("printf") != payload.npos,
+                    std::move(devices), std::move(record));
 }
 
 HandlerResult HandleCreateProgramWithIl(Session& session, const pb::CreateProgramWithIl& cmd,
@@ -292,7 +296,7 @@ HandlerResult HandleBuildProgram(Session& session, const pb::BuildProgram& cmd, 
   std::string options;
   if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
-  program->may_print = program->may_print || BuildMayPrint(cmd);
+  program->may_print = program->may_print || BuildMayPrint(session, cmd);
   return RunBuild(session, call, program, devices, CL_BUILD_PROGRAM_FAILURE,
                   [program, devices, folder, options] {
                     const std::vector<cl_device_id> handles = HandlesOf(devices);
@@ -323,7 +327,7 @@ HandlerResult HandleCompileProgram(Session& session, const pb::CompileProgram& c
   std::string options;
   if (absl::Status status = folder->LayOut(cmd, &options); !status.ok()) return status;
   program->arg_info_asked = AskedByBuild(*program, options);
-  program->may_print = program->may_print || BuildMayPrint(cmd);
+  program->may_print = program->may_print || BuildMayPrint(session, cmd);
   for (const auto& header : headers) program->may_print |= header->may_print;
   std::vector<std::string> names(cmd.header_names().begin(), cmd.header_names().end());
   return RunBuild(session, call, program, devices, CL_COMPILE_PROGRAM_FAILURE,

@@ -26,9 +26,9 @@ KernelWatch::~KernelWatch() {
 }
 
 void KernelWatch::Loop() {
-  const absl::Duration interval =
-      std::clamp(absl::Milliseconds(limit_ms_) / 8, absl::Milliseconds(1), absl::Seconds(1));
-  while (completions_->LongestRunNs() <= static_cast<int64_t>(limit_ms_) * 1'000'000) {
+  const absl::Duration limit = absl::Milliseconds(limit_ms_);
+  const absl::Duration interval = std::clamp(limit / 8, absl::Milliseconds(1), absl::Seconds(1));
+  while (absl::Nanoseconds(completions_->LongestRunNs()) <= limit) {
     absl::MutexLock lock(&mu_);
     if (mu_.AwaitWithTimeout(absl::Condition(&stop_), interval)) return;
   }
