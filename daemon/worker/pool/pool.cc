@@ -34,7 +34,9 @@ namespace {
 constexpr absl::Duration kDrainBound = absl::Milliseconds(wire::kPoolDrainMs);
 // Of a thread that is in the driver, or in the gate, when its session ends.
 constexpr int64_t kStopBoundNs = 2 * int64_t{wire::kPoolDrainMs} * 1'000'000;
-constexpr int kLookMs = 20;  // While a session ends.
+constexpr int kLookMs = 20;          // While a session ends.
+constexpr int kLookAtHeldMs = 1000;  // While the driver holds something of one that has ended.
+constexpr size_t kMostHeld = 64;
 
 // Shared virtual memory of each session has its own part of the address space.
 constexpr uint64_t kSvmPartBytes = uint64_t{1} << 36;
@@ -55,6 +57,8 @@ struct Member {
   std::atomic<int64_t> ending_since_ns = 0;  // 0: it serves.
   enum State { kServing, kDrained, kStuck };
   std::atomic<State> state = kServing;
+  std::string left;   // If it is stuck: what has not ended.
+  bool held = false;  // It is drained, and the driver has something of it all the same.
 };
 
 class Pool {
@@ -79,6 +83,7 @@ class Pool {
   // Ends it, or does nothing if it ends already.
   void End(Member* member);
   void Unwatch(Member* member);
+  int PauseMs() const;
   // Takes out those that have ended meanwhile.
   void Sweep();
   void ExamineDriver();
@@ -118,10 +123,7 @@ absl::Status Pool::Start() {
 void Pool::Run() {
   std::vector<uint64_t> ready;
   while (true) {
-    const bool any_ends = std::any_of(members_.begin(), members_.end(), [](const auto& member) {
-      return member->ending_since_ns.load(std::memory_order_relaxed) != 0;
-    });
-    poller_->Wait(any_ends ? kLookMs : -1, &ready);
+    poller_->Wait(PauseMs(), &ready);
     for (const uint64_t key : ready) OnReady(key);
     Sweep();
     if (suspects_driver_.load(std::memory_order_relaxed)) ExamineDriver();
@@ -133,6 +135,16 @@ void Pool::Run() {
     if (!end.empty()) EndAll(end);
     if (broker_is_gone_ && members_.empty()) os::EndProcessNow(0);
   }
+}
+
+int Pool::PauseMs() const {
+  int pause_ms = -1;
+  for (const auto& member : members_) {
+    if (member->ending_since_ns.load(std::memory_order_relaxed) == 0) continue;
+    if (!member->held) return kLookMs;
+    pause_ms = kLookAtHeldMs;
+  }
+  return pause_ms;
 }
 
 void Pool::OnReady(uint64_t key) {
@@ -237,8 +249,9 @@ void Pool::Serve(Member* member) {
     NoteEnd(member, ended);
   }
   End(member);
-  const bool drained = DrainSession(session, kDrainBound);
-  member->state.store(drained ? Member::kDrained : Member::kStuck, std::memory_order_release);
+  member->left = DrainSession(session, kDrainBound);
+  member->state.store(member->left.empty() ? Member::kDrained : Member::kStuck,
+                      std::memory_order_release);
   poller_->Wake();
 }
 
@@ -296,10 +309,10 @@ void Pool::Sweep() {
   for (const auto& member : members_) {
     const int64_t since = member->ending_since_ns.load(std::memory_order_relaxed);
     const Member::State state = member->state.load(std::memory_order_acquire);
-    if (state == Member::kStuck ||
-        (state == Member::kServing && since != 0 && now - since > kStopBoundNs)) {
-      EndAll("what a session that has ended gave to the device did not end");
-    }
+    if (state == Member::kStuck)
+      EndAll(absl::StrCat("of a session that has ended, this has not: ", member->left));
+    if (state == Member::kServing && since != 0 && now - since > kStopBoundNs)
+      EndAll("the thread of a session that has ended is still in the driver");
   }
   std::erase_if(members_, [this](const std::unique_ptr<Member>& member) {
     if (member->state.load(std::memory_order_acquire) != Member::kDrained) return false;
@@ -310,8 +323,15 @@ void Pool::Sweep() {
       os::HangUp(member->channel.get());
       os::HangUp(member->control.get());
     }
-    return member->client->session().builds().stopped();
+    Session& session = member->client->session();
+    if (!session.builds().stopped()) return false;
+    member->held = !HeldByDriver(session).empty();
+    return !member->held;
   });
+  const auto held = std::count_if(members_.begin(), members_.end(),
+                                  [](const auto& member) { return member->held; });
+  if (static_cast<size_t>(held) > kMostHeld)
+    EndAll(absl::StrCat("the driver keeps memory of ", held, " sessions that have ended"));
 }
 
 void Pool::ExamineDriver() {

@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "broker/base/log.h"
 #include "broker/os/threads.h"
 #include "daemon/worker/handlers/handlers.h"
 #include "daemon/worker/pool/pool_parts.h"
@@ -30,22 +33,29 @@ void ReleaseAll(Session& session) {
   }
 }
 
-// Looks again and again, and after the driver's events meanwhile. False: not until then.
+// Looks again and again, and after the driver's events meanwhile, for what is still under way (""
+// is nothing). Returns that if it has not ended by the deadline.
 template <typename F>
-bool Await(Session& session, absl::Time deadline, F&& is_so) {
+std::string Await(Session& session, absl::Time deadline, F&& under_way) {
   absl::Duration pause = kShortestLook;
-  while (!is_so()) {
-    if (absl::Now() > deadline) return false;
+  while (true) {
+    std::string what = under_way();
+    if (what.empty() || absl::Now() > deadline) return what;
     if (session.completions().polls()) (void)session.completions().Poll();
     session.FlushTouched();
     absl::SleepFor(pause);
     pause = std::min(2 * pause, kLongestLook);
   }
-  return true;
+}
+
+std::string CommandsUnderWay(Session& session) {
+  if (!session.completions().idle()) return "an event of the driver's";
+  if (session.finishers.load(std::memory_order_acquire) != 0) return "a clFinish of its client's";
+  return "";
 }
 
 // Everything that was given to the driver has ended, told of or not.
-bool AwaitCommands(Session& session, absl::Time deadline) {
+std::string AwaitCommands(Session& session, absl::Time deadline) {
   std::vector<std::shared_ptr<QueueObject>> queues;
   for (const uint64_t id : session.objects().IdsOf<QueueObject>())
     queues.push_back(session.objects().Find<QueueObject>(id));
@@ -69,15 +79,26 @@ bool AwaitCommands(Session& session, absl::Time deadline) {
     for (const cl_command_queue handle : handles) cl().clFinish(handle);
     finished->store(true, std::memory_order_release);
   });
-  return Await(session, deadline, [&] {
-    return finished->load(std::memory_order_acquire) && session.completions().idle() &&
-           session.finishers.load(std::memory_order_acquire) == 0;
+  return Await(session, deadline, [&]() -> std::string {
+    if (!finished->load(std::memory_order_acquire)) return "a command in a queue";
+    return CommandsUnderWay(session);
   });
 }
 
 }  // namespace
 
-bool DrainSession(Session& session, absl::Duration bound) {
+std::string HeldByDriver(Session& session) {
+  if (const uint64_t bytes = session.heap().used_bytes(); bytes != 0)
+    return absl::StrCat(bytes, " bytes of its heap");
+  if (const uint64_t bytes = session.svm_heap().used_bytes(); bytes != 0)
+    return absl::StrCat(bytes, " bytes of its shared virtual memory");
+  if (const auto watched = session.watched_by_driver.load(std::memory_order_acquire); watched != 0)
+    return absl::StrCat(watched, " objects that the driver holds");
+  if (session.replies().feeding()) return "a reply";
+  return "";
+}
+
+std::string DrainSession(Session& session, absl::Duration bound) {
   const absl::Time deadline = absl::Now() + bound;
   session.AttachThread();
   PoolParts& pool = *session.options().pool;
@@ -87,7 +108,7 @@ bool DrainSession(Session& session, absl::Duration bound) {
   session.transfers().FailAll();
   pool.printing.Forget(&session.replies());
   ReleaseAll<EventObject>(session);
-  if (!AwaitCommands(session, deadline)) return false;
+  if (std::string left = AwaitCommands(session, deadline); !left.empty()) return left;
   // A command of ours that ended last may have left a step behind.
   session.transfers().FailAll();
   session.transfers().Clear();
@@ -100,17 +121,19 @@ bool DrainSession(Session& session, absl::Duration bound) {
   ReleaseAll<QueueObject>(session);
   ReleaseAll<ContextObject>(session);
   session.kept_events().Sweep();
-  const bool ended = Await(session, deadline, [&] {
+  const std::string held = Await(session, deadline, [&] {
     session.kept_events().Sweep();
-    return session.completions().idle() && session.heap().used_bytes() == 0 &&
-           session.svm_heap().used_bytes() == 0 &&
-           session.watched_by_driver.load(std::memory_order_acquire) == 0 &&
-           session.finishers.load(std::memory_order_acquire) == 0 && !session.replies().feeding();
+    std::string commands = CommandsUnderWay(session);
+    return commands.empty() ? HeldByDriver(session) : commands;
   });
-  if (!ended) return false;
+  if (std::string commands = CommandsUnderWay(session); !commands.empty()) return commands;
+  if (!held.empty()) {
+    Log(LogLevel::kWarning, "worker", "the driver keeps memory of a session that has ended",
+        {{"session", HexId(session.options().session_id)}, {"memory", held}});
+  }
   session.completions().ForgetCallbacks();
   pool.printing.Forget(&session.replies());
-  return true;
+  return "";
 }
 
 }  // namespace sluice::worker

@@ -5,6 +5,7 @@
 // usage: bad_kernel wild      writes where nothing is: prints what clFinish says, and whether a new
 //                             context in this process computes right
 //        bad_kernel endless   says READY when a kernel that never ends is under way, and waits
+//        bad_kernel finish    launches the same and says what clFinish returned
 #include <stdint.h>
 #include <unistd.h>
 
@@ -74,8 +75,8 @@ static int computes_right(const struct Tenant* tenant) {
 
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
-  if (strcmp(mode, "wild") != 0 && strcmp(mode, "endless") != 0) {
-    fprintf(stderr, "usage: bad_kernel wild|endless\n");
+  if (strcmp(mode, "wild") != 0 && strcmp(mode, "endless") != 0 && strcmp(mode, "finish") != 0) {
+    fprintf(stderr, "usage: bad_kernel wild|endless|finish\n");
     return 2;
   }
   cl_device_id device = ocl_device(NULL, NULL, 0);
@@ -89,6 +90,12 @@ int main(int argc, char** argv) {
     while (read(STDIN_FILENO, &byte, 1) > 0) {
     }
     _exit(0);  // clReleaseCommandQueue need not return before the kernel has.
+  }
+  if (strcmp(mode, "finish") == 0) {
+    launch(&tenant, "endless", NULL);
+    const cl_int finished = clFinish(tenant.queue);
+    printf("finish %d\n", finished);
+    return finished != CL_SUCCESS;
   }
   const cl_ulong nowhere = 0x10;  // In the first page, which no driver maps.
   launch(&tenant, "wild", &nowhere);
