@@ -141,8 +141,24 @@ void DefineFlags(CLI::App* app, Flags* flags) {
   app->footer(Footer());
 }
 
+// Settings that this version takes, and the next ones do not.
+std::vector<std::string> OldPlacesOf(const Config& config) {
+  std::vector<std::string> warnings = OldPlaces(config);
+  for (std::string& warning : warnings)
+    absl::StrAppend(&warning, "; sluiced ", kOldPlacesEnd, " refuses it");
+  return warnings;
+}
+
+// A line for each key, or default, whose meaning has changed.
+void AddChanges(const Config& config, std::vector<std::string>* changes) {
+  if (changes == nullptr) return;
+  for (const std::string& old : OldPlacesOf(config)) changes->push_back("warning: " + old);
+  for (const std::string& moved : MovedDefaults(config)) changes->push_back("note: " + moved);
+}
+
 // File, then flags, then defaults, then the checks that need all of them.
-absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
+absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check,
+                                   std::vector<std::string>* changes = nullptr) {
   Config config;
   std::string file = flags.config_file;
   const std::string default_file = os::DefaultConfigFile();
@@ -151,9 +167,11 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
   }
   if (!file.empty()) {
     if (absl::Status whose = os::CheckConfigOwner(file); !whose.ok()) return whose;
-    absl::StatusOr<Config> loaded = LoadConfigFile(file);
-    if (!loaded.ok()) return loaded.status();
-    config = *std::move(loaded);
+    if (absl::Status loaded = LoadConfigFile(file, &config); !loaded.ok()) {
+      ApplyDefaults(&config);
+      AddChanges(config, changes);
+      return loaded;
+    }
   }
   if (!flags.socket.empty()) {
     config.socket = flags.socket;
@@ -193,6 +211,7 @@ absl::StatusOr<Config> BuildConfig(const Flags& flags, NetworkCheck check) {
     config.network.push_back(std::move(network));
   }
   ApplyDefaults(&config);
+  AddChanges(config, changes);
   if (absl::Status checked = CheckConfig(config); !checked.ok()) return checked;
   std::vector<std::string> problems;
   for (const NetworkConfig& network : config.network) {
@@ -231,25 +250,15 @@ std::vector<std::string> WarningsOf(const Config& config) {
   return warnings;
 }
 
-// Settings that this version takes, and the next ones do not.
-std::vector<std::string> OldPlacesOf(const Config& config) {
-  std::vector<std::string> warnings = OldPlaces(config);
-  for (std::string& warning : warnings)
-    absl::StrAppend(&warning, "; sluiced ", kOldPlacesEnd, " refuses it");
-  return warnings;
-}
-
 int CheckConfigFile(const Flags& flags) {
   Flags only_file = flags;
   only_file.config_file = flags.check_file;
-  const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses);
+  std::vector<std::string> changes;
+  const absl::StatusOr<Config> config = BuildConfig(only_file, NetworkCheck::kAddresses, &changes);
+  for (const std::string& change : changes) std::fprintf(stderr, "%s\n", change.c_str());
   if (config.ok()) {
-    for (const auto& warnings : {OldPlacesOf(*config), WarningsOf(*config)}) {
-      for (const std::string& warning : warnings)
-        std::fprintf(stderr, "warning: %s\n", warning.c_str());
-    }
-    for (const std::string& moved : MovedDefaults(*config))
-      std::fprintf(stderr, "note: %s\n", moved.c_str());
+    for (const std::string& warning : WarningsOf(*config))
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
     std::printf("%s: ok\n", flags.check_file.c_str());
     return kDaemonExitOk;
   }

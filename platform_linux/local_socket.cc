@@ -214,7 +214,12 @@ absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms) {
         ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address));
   } while (result != 0 && errno == EINTR);
   if (result != 0) {
+    const int error = errno;
     const std::string what = absl::StrCat("connecting to ", path);
+    struct stat info = {};
+    if (::stat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode))
+      return absl::InvalidArgumentError(what + ": this is no socket");
+    errno = error;
     if (errno == ECONNREFUSED) return absl::UnavailableError(what + ": nobody listens there");
     if (errno == EAGAIN) return absl::DeadlineExceededError(what + ": the listener is busy");
     if (errno == EPROTOTYPE) return absl::InvalidArgumentError(what + ": a socket of another kind");

@@ -26,6 +26,7 @@
 #include "broker/os/peer_identity.h"
 #include "broker/os/process.h"
 #include "proto/network/loopback.h"
+#include "proto/status_macros.h"
 
 namespace sluice::broker {
 namespace {
@@ -355,7 +356,9 @@ std::string NetworkConfig::Describe(const std::string& key_name) const {
   return absl::StrCat(given ? place->second : where, ": key \"", key_name, "\" in [[network]]");
 }
 
-absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
+namespace {
+
+absl::Status ReadKeys(const std::string& text, const std::string& file_name, Config* read) {
   ConfigErrors errors(file_name);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     errors.Add({{1, 1}, {1, 1}, nullptr},
@@ -369,7 +372,8 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
     errors.Add(parsed.error().source(), absl::StrCat(what, escape ? kBackslashAdvice : ""));
     return absl::InvalidArgumentError(errors.Text());
   }
-  Config config;
+  Config& config = *read;
+  config = Config();
   config.file = file_name;
   SectionReader root(&parsed.table(), kTopLevel, &errors);
   ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);
@@ -395,16 +399,23 @@ absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& f
   }
   if (config.listeners.empty()) ReadListener(nullptr, &errors);
   root.Finish();
-  if (errors.count() != 0) return absl::InvalidArgumentError(errors.Text());
+  return errors.count() == 0 ? absl::OkStatus() : absl::InvalidArgumentError(errors.Text());
+}
+
+}  // namespace
+
+absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name) {
+  Config config;
+  RETURN_IF_ERROR(ReadKeys(text, file_name, &config));
   return config;
 }
 
-absl::StatusOr<Config> LoadConfigFile(const std::string& path) {
+absl::Status LoadConfigFile(const std::string& path, Config* config) {
   const absl::StatusOr<std::string> text = os::ReadNamedFile(path, kMaxConfigBytes);
   if (!text.ok()) {
     return absl::NotFoundError(absl::StrCat("configuration file: ", text.status().message()));
   }
-  return ParseConfig(*text, path);
+  return ReadKeys(*text, path, config);
 }
 
 absl::Status CheckConfig(const Config& config, bool serves_old_places) {

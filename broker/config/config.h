@@ -133,8 +133,9 @@ struct Config {
   std::vector<ListenerConfig> listeners;  // Beside the default socket.
 };
 
-// Reads and checks. All errors of a file are in the one message, a line each.
-absl::StatusOr<Config> LoadConfigFile(const std::string& path);
+// Reads and checks. All errors of a file are in the one message, a line each. `config` has the keys
+// without an error also then.
+absl::Status LoadConfigFile(const std::string& path, Config* config);
 absl::StatusOr<Config> ParseConfig(const std::string& text, const std::string& file_name);
 
 // Checks that need file and flags together: plaintext rules, the paths' lengths. Places of old are

@@ -66,7 +66,7 @@ enum class FirstEnd { kGiven, kStays };
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateSocketPair(FirstEnd first = FirstEnd::kGiven);
 
 // A blocking connection to the socket at `path`. kNotFound: no such file; kUnavailable: nobody
-// listens; kPermissionDenied: the socket's mode forbids it.
+// listens; kPermissionDenied: the socket's mode forbids it; kInvalidArgument: another kind of file.
 absl::StatusOr<UniqueFd> ConnectLocal(const std::string& path, int timeout_ms);
 
 // A non-blocking listening socket at `path`, which must not exist, created with exactly `mode`.

@@ -83,8 +83,8 @@ absl::Status AdminCall::Ask(const Call& call) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
 
-// The first that can be opened; else what is wrong with the first that is there, or with the
-// first. `path`: which one it is.
+// The first that can be opened. Else the problem of the last of those that refuse, for which the
+// fewest rights are needed; else of the first that is there, or of the first. `path`: which one.
 absl::StatusOr<AdminChannel> AdminCall::Open(const std::vector<std::string>& paths,
                                              std::string* path) {
   absl::Status problem;
@@ -94,7 +94,10 @@ absl::StatusOr<AdminChannel> AdminCall::Open(const std::vector<std::string>& pat
       *path = candidate;
       return channel;
     }
-    if (!problem.ok() && (!absl::IsNotFound(problem) || absl::IsNotFound(channel.status())))
+    const bool both_refuse =
+        absl::IsPermissionDenied(problem) && absl::IsPermissionDenied(channel.status());
+    if (!problem.ok() && !both_refuse &&
+        (!absl::IsNotFound(problem) || absl::IsNotFound(channel.status())))
       continue;
     problem = channel.status();
     *path = candidate;
@@ -109,7 +112,7 @@ int AdminCall::Unreachable(const std::string& path, const absl::Status& why) con
                  ? absl::StrCat("only the daemon's own user and ", MonitorsName(),
                                 " may look; try as an administrator")
                  : "only the daemon's own user may administer it; try as an administrator";
-  } else if (absl::IsFailedPrecondition(why)) {  // It is another program's (Windows).
+  } else if (absl::IsFailedPrecondition(why)) {  // It is another program's, or no socket.
     advice = std::string(why.message());
   } else if (absl::IsNotFound(why)) {
     advice = Advised("is sluiced running? --endpoint or --admin-socket names another daemon",

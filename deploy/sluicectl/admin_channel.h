@@ -26,7 +26,8 @@ struct AdminChannel {
   grpc::Status Check(const grpc::ClientContext& context, const grpc::Status& answer) const;
 };
 
-// kNotFound: nothing has this name; kPermissionDenied; kUnavailable: nobody answers.
+// kNotFound: nothing has this name; kPermissionDenied; kUnavailable: nobody answers;
+// kFailedPrecondition: this is not the daemon's.
 absl::StatusOr<AdminChannel> OpenAdminChannel(const std::string& name, int timeout_ms);
 
 }  // namespace sluice::ctl

@@ -276,10 +276,11 @@ void Examination::CheckSocketFile(const EndpointAddress& endpoint, const absl::S
   if (!there && errno == ENOENT) {
     return Failed(
         "daemon's socket", absl::StrCat(endpoint.target, " does not exist"),
-        absl::StrCat("start the daemon (systemctl start sluiced, or sluiced by hand), or set "
-                     "SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket",
-                     InContainer(absl::StrCat("mount the machine's folder ", kClientSocketFolder,
-                                              " at the same place"))));
+        absl::StrCat(
+            "start the daemon (systemctl enable --now sluiced.socket, or sluiced by hand), or "
+            "set SLUICE_ENDPOINT to where it listens; a sandbox must contain the socket",
+            InContainer(absl::StrCat("mount the machine's folder ", kClientSocketFolder,
+                                     " at the same place"))));
   }
   if (there && !S_ISSOCK(info.st_mode)) {
     return Failed("daemon's socket", absl::StrCat(endpoint.target, " is no socket"),

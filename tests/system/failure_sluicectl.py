@@ -20,10 +20,10 @@ DONE, FAILED, USAGE, NO_DAEMON, NO_SESSION = 0, 1, 2, 3, 4
 report = harness.Report("failure_sluicectl")
 
 
-def sluicectl(env, *arguments, seconds=60):
+def sluicectl(env, *arguments, seconds=60, **identity):
     """(exit code, stdout, stderr)"""
     run = subprocess.run([str(harness.built("sluicectl")), *arguments], env=env, stdin=subprocess.DEVNULL,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, check=False)
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=seconds, check=False, **identity)
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
@@ -288,6 +288,11 @@ def check_words(env):
         code, output, errors = sluicectl(env, *arguments)
         report.check(code == USAGE and all(part in errors for part in parts), f"sluicectl {arguments}"[:90],
                      output + errors)
+    for arguments in (("status", "--admin-socket", "/etc/passwd"), ("devices", "--endpoint", "unix:/etc/passwd")):
+        for user in ({}, {"user": harness.NOBODY}) if os.geteuid() == 0 else ({},):
+            code, output, errors = sluicectl(env, *arguments, **user)
+            report.check(code == NO_DAEMON and "/etc/passwd" in errors and "no socket" in errors, f"{arguments} {user}",
+                         output + errors)
     for arguments in ((b"\xff",), ("devices", b"\xff"), ("devices", b"--\xff"), (b"--\xff", "x")):
         code, output, errors = sluicectl(env, "--json", *arguments)
         report.check(code == USAGE and "error" in parsed(output), f"no UTF-8, as JSON: {arguments}", output + errors)

@@ -187,6 +187,12 @@ def check_old_places(folder):
         told = [line for line in output.splitlines() if line.startswith("warning: ") and "[broker]" in line]
         report.check(code == 0 and len(told) == 2 and all("0.3.0 refuses it" in line for line in told),
                      "--check-config warns of both", output)
+        for wrong, part in (("[limits]\nmax_sesions = 1\n", "max_sesions"), ("[[listener]]\nmode = \"0666\"\n", "[[listener]]")):
+            file = folder / "wrong.toml"
+            file.write_text((folder / "sluiced.toml").read_text() + wrong)
+            code, output = subprocess.getstatusoutput(f"{harness.built('sluiced')} --check-config {file}")
+            told = [line for line in output.splitlines() if line.startswith("warning: ") and "[broker]" in line]
+            report.check(code != 0 and part in output and len(told) == 2, f"also beside {wrong.strip()!r}", output)
         with Container(folder, old) as container:
             output = container.run(f"{harness.built('sluicectl')} doctor --json")[1]
             steps = {step["step"]: step for step in json.loads(output)["steps"]}
@@ -208,7 +214,7 @@ def check_monitor(folder):
             code, output = ctl(command, **member)
             report.check(code == 0, f"a member of the group: {command}", output)
             code, output = ctl(command, **stranger)
-            report.check(code == 3 and "sluice-monitor" in output, f"somebody else: no {command}", output)
+            report.check(code == 3 and "sluice-monitor" in output and f"{ADMIN}/monitor.sock" in output, f"somebody else: no {command}", output)
         for command in (("kill", "1"), ("drain",)):
             code, output = ctl(*command, **member)
             report.check(code == 3 and "administer" in output, f"a member of the group: no {command[0]}", output)

@@ -266,12 +266,23 @@ TEST(ConfigTest, EditorsMarksOfUnicode) {
   }
 }
 
+namespace {
+
+absl::StatusOr<Config> Loaded(const std::string& path) {
+  Config config;
+  const absl::Status status = LoadConfigFile(path, &config);
+  if (!status.ok()) return status;
+  return config;
+}
+
+}  // namespace
+
 TEST(ConfigTest, UnreadableFile) {
-  const auto missing = LoadConfigFile("/nonexistent/x.toml");
+  const auto missing = Loaded("/nonexistent/x.toml");
   EXPECT_NE(missing.status().message().find("/nonexistent/x.toml: No such file"), std::string::npos)
       << missing.status();
-  EXPECT_FALSE(LoadConfigFile("/tmp").ok());
-  EXPECT_TRUE(LoadConfigFile("/dev/null").ok());
+  EXPECT_FALSE(Loaded("/tmp").ok());
+  EXPECT_TRUE(Loaded("/dev/null").ok());
 }
 
 // What has no end is read up to a limit, which is told.
@@ -279,7 +290,7 @@ TEST(ConfigTest, EndlessFile) {
   const std::string path = ::testing::TempDir() + "config_test_long.toml";
   std::ofstream(path) << std::string(2 << 20, '\n');
   for (const std::string& endless : {path, std::string("/dev/zero")}) {
-    const auto config = LoadConfigFile(endless);
+    const auto config = Loaded(endless);
     ASSERT_FALSE(config.ok()) << endless;
     EXPECT_EQ(config.status().message(),
               "configuration file: cannot read " + endless +
@@ -443,7 +454,7 @@ TEST(ConfigTest, EntriesThatTrustOthersNameApart) {
 
 // The example that is installed is valid, names only known keys, and its values are the defaults.
 TEST(ConfigTest, InstalledExampleIsTheDefaults) {
-  const auto config = LoadConfigFile(SLUICE_TEST_EXAMPLE_CONFIG);
+  const auto config = Loaded(SLUICE_TEST_EXAMPLE_CONFIG);
   ASSERT_TRUE(config.ok()) << config.status();
   const Config built_in;
   EXPECT_EQ(config->probe_timeout_ms, built_in.probe_timeout_ms);
