@@ -3,9 +3,9 @@
 // An OpenCL driver that has what PoCL 3.1 lacks: pipes, SPIR-V programs with specialisation
 // constants, sub-groups, a host timer, queues on the device, 2D images from buffers and images,
 // CL_RG images, memory that is cleared. It is PoCL with some functions of its dispatch table
-// replaced; the rest, and all that computes, stays PoCL's. What these features do is as little as
-// lets a program see whether its values have arrived: packets go through memory of this process, a
-// SPIR-V module is one that stores its constants, a kernel enqueued by a kernel runs in its place.
+// replaced; the rest, and all that computes, stays PoCL's. These features do as little as lets a
+// program see whether its values have arrived. Packets go through memory of this process, a SPIR-V
+// module is one that stores its constants, and a kernel enqueued by a kernel runs in its place.
 // Owner: the process that loads it, for good. Thread-safe, as OpenCL is: what is noted of objects
 // is under one mutex. Trust: a test's.
 #pragma once

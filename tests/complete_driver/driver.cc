@@ -60,7 +60,7 @@ std::array<cl_uchar, kBytes> Counting(cl_uchar first) {
   return bytes;
 }
 
-// What PoCL says "none" to. False for all that is PoCL's to say.
+// PoCL answers "none" to these. False for all that is PoCL's to say.
 bool GiveOurs(cl_device_info param, size_t room, void* out, size_t* bytes_out, cl_int* status) {
   const auto give = [&](const auto& value) {
     *status = GiveValue(value, room, out, bytes_out);
@@ -214,7 +214,7 @@ void ReplaceInfoFunctions(cl_icd_dispatch* table) {
 
 }  // namespace sluice::complete_driver
 
-// What a loader looks up.
+// For a loader's look-up.
 extern "C" {
 
 __attribute__((visibility("default"))) cl_int CL_API_CALL

@@ -44,7 +44,7 @@ struct SizeFields {
   size_t row_pitch, slice_pitch;
   size_t channel_bytes, channels;
 };
-// What an element of as many bytes is to PoCL.
+// PoCL's own element of as many bytes.
 struct PairFormat {
   cl_channel_type type;
   cl_image_format as;

@@ -22,7 +22,7 @@ cl_int CL_API_CALL SetArg(cl_kernel kernel, cl_uint index, size_t bytes, const v
   return Pocl().clSetKernelArg(kernel, index, sizeof(told), &told);
 }
 
-// What PoCL knows is of the numbers that stand for them.
+// PoCL's knowledge is of the numbers that stand for them.
 bool GiveOursOfArg(const Arg& arg, cl_kernel_arg_info param, size_t room, void* out,
                    size_t* bytes_out, cl_int* status) {
   const bool is_pipe = arg.kind == Arg::Kind::kPipe;

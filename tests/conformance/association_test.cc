@@ -83,7 +83,7 @@ TEST_F(ForeignDeviceTest, LinkForNoDevice) {
                 clLinkProgram(context(), 2, with_null, "", 1, only, nullptr, nullptr, error));
 }
 
-// What is known of a build is known for the program's devices.
+// The result of a build is known for the program's devices.
 TEST_F(ForeignDeviceTest, BuildInfo) {
   const Own<cl_program> program = Built(context());
   cl_build_status status = 77;
@@ -174,7 +174,7 @@ TEST_F(ForeignDeviceTest, DefinitionsThatDiffer) {
 
 class ProgramKindTest : public WithProgram {};
 
-// What has no source cannot be compiled.
+// A program without source cannot be compiled.
 TEST_F(ProgramKindTest, BinariesAreNotCompiled) {
   size_t size = 0;
   ASSERT_EQ(clGetProgramInfo(program(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr),

@@ -153,7 +153,7 @@ TEST_F(ContextTest, CreateFromTypeRefusals) {
   }
 }
 
-// What a context was made of can be asked back.
+// A context answers queries of its properties and devices.
 TEST_F(ContextTest, InfoTellsWhatItWasMadeOf) {
   const cl_context_properties properties[] = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(platform()), 0};

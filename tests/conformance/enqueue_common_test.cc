@@ -7,7 +7,7 @@
 namespace sluice::conformance {
 namespace {
 
-// What every enqueue has in common: a queue, a wait list, an event.
+// The arguments that every enqueue has: a queue, a wait list, an event.
 struct Entry {
   const char* name;
   cl_command_type type;

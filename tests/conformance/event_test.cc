@@ -160,7 +160,7 @@ TEST_F(EventTest, FailedGateIsTheEndOfWhatStandsBehind) {
       ASSERT_EQ(clEnqueueCopyBuffer(own, one, other, 0, 0, 64, 0, nullptr, nullptr), CL_SUCCESS);
       ASSERT_EQ(fill(other, 0, nullptr), CL_SUCCESS);
       ASSERT_EQ(clSetUserEventStatus(gate, -5), CL_SUCCESS);
-      clFinish(own);  // What it says of them is the implementation's.
+      clFinish(own);  // Its answer about them is the implementation's.
     }
   }
   // Nothing else of the context has failed.

@@ -360,8 +360,8 @@ TEST_F(KernelTest, SubGroupInfo) {
   }
 }
 
-// What is asked is answered for the range that was given: its dimensions and sizes reach the
-// driver, and so does the room for the answer.
+// The query is answered for the range that was given: its dimensions and sizes reach the driver,
+// and so does the room for the answer.
 TEST_F(KernelTest, SubGroupsOfARange) {
   if (DeviceValue<cl_uint>(device(), CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0)
     GTEST_SKIP() << "the device has no sub-groups (CL_DEVICE_MAX_NUM_SUB_GROUPS is 0)";

@@ -468,7 +468,7 @@ TEST_F(LifetimeTest, WithoutStandardDescriptors) {
   ExpectEnd("ClosesStandardDescriptorsToo", 0);
 }
 
-// What a forked child loses of the driver's is not the program's.
+// A forked child may lose something of the driver's; that is not the program's.
 TEST_F(LifetimeTest, ForkKeepsOwnSockets) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "a native driver talks to nobody";
   ExpectEnd("ForkKeepsOwnSockets", 0);

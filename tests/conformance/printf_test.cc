@@ -17,7 +17,7 @@
 namespace sluice::conformance {
 namespace {
 
-// What a child needs to run one kernel; scenes have no GoogleTest around them, so they return a
+// A child's means to run one kernel; scenes have no GoogleTest around them, so they return a
 // number.
 struct Stage {
   Own<cl_context> context;

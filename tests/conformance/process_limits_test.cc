@@ -111,7 +111,7 @@ using Ran = std::counting_semaphore<8>;
 
 void Tell(void* ran) { static_cast<Ran*>(ran)->release(); }
 
-// What the application may have called.
+// Calls that the application may have made.
 struct Objects {
   Own<cl_context> context;
   Own<cl_command_queue> queue;

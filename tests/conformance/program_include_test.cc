@@ -57,7 +57,7 @@ class ScopedCurrentFolder {
 
 class ProgramIncludeTest : public WithSource {
  protected:
-  // What the kernel of a program writes that has the value of A from its headers.
+  // The number that a program's kernel writes: the value of A from its headers.
   cl_int ValueOfA(const std::string& directives, const std::string& options) const {
     const Own<cl_program> program =
         Source((directives + "\nkernel void k(global int* p) { *p = A; }\n").c_str());
@@ -192,8 +192,8 @@ constexpr char kComputed[] =
     "#define M2S_(x) #x\n#define M2S(x) M2S_(x)\n#include M2S(INCLUDE_PATH/a.h)\n";
 
 // After a symbolic link, ".." is the folder above the link's target, as in every path of the system
-// (path_resolution(7)): in build options, absolute paths, macros, and names of headers. Where the
-// text alone would lead lies another version of each header.
+// (path_resolution(7)): in build options, absolute paths, macros, and names of headers. Another
+// version of each header lies at the place to which the text alone would lead.
 TEST_F(ProgramIncludeTest, DotsAfterSymbolicLinks) {
   const Folder folder;
   ASSERT_FALSE(folder.path().empty());

@@ -134,7 +134,7 @@ TEST_F(ProgramTest, BuildRefusals) {
             clBuildProgram(program, 2, with_null, "", nullptr, nullptr));
   EXPECT_CL("clBuildProgram.unknown_option", CL_INVALID_BUILD_OPTIONS,
             Build(program, "-cl-no-such-option"));
-  // What stands behind the options in the end is not their business.
+  // Memory behind the end of the options is not their business.
   const AnyOf refused{CL_INVALID_BUILD_OPTIONS, CL_BUILD_PROGRAM_FAILURE};
   EXPECT_CL("clBuildProgram.include_without_folder", refused, Build(program, "-w -I"));
   EXPECT_CL("clBuildProgram.macro_without_name", refused, Build(program, "-w -D "));

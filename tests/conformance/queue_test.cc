@@ -78,7 +78,7 @@ TEST_F(QueueTest, CreateRefusals) {
   }
 }
 
-// What a queue was made of can be asked back.
+// A queue answers queries of its properties.
 TEST_F(QueueTest, InfoTellsWhatItWasMadeOf) {
   const cl_queue_properties list[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
   const Own<cl_command_queue> queue =

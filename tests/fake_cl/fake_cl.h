@@ -36,7 +36,7 @@ struct RecordedCall {
 
 enum class Execution { kInline, kThreaded };
 
-// What clGetKernelArgInfo tells of an argument.
+// The answers of clGetKernelArgInfo for an argument.
 struct ArgumentInfo {
   std::string type;
   cl_kernel_arg_address_qualifier address;

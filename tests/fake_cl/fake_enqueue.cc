@@ -78,7 +78,7 @@ bool ImageBox(cl_mem image, const size_t* origin, const size_t* region, Box* out
   return true;
 }
 
-// Where the host's side of an image transfer lies; section 5.3.3 gives the pitches their meaning.
+// The place of the host's side of an image transfer; section 5.3.3 gives the pitches their meaning.
 Box HostBox(cl_mem image, void* host, const size_t* region, size_t row_pitch, size_t slice_pitch) {
   if (row_pitch == 0) row_pitch = region[0] * image->element;
   if (image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY) {

@@ -82,7 +82,7 @@ cl_mem CL_API_CALL fake_clCreateBuffer(cl_context context, cl_mem_flags flags, s
     memory->data = static_cast<uint8_t*>(host);
     memory->host_ptr = host;
   } else {
-    memory->storage.assign(size, 0xcd);  // What another tenant left there.
+    memory->storage.assign(size, 0xcd);  // As if another tenant had left it there.
     memory->data = memory->storage.data();
     if (host != nullptr) std::memcpy(memory->data, host, size);
   }

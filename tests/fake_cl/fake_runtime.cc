@@ -24,7 +24,7 @@ Runtime::~Runtime() {
   }
   changed.notify_all();
   if (thread.joinable()) thread.join();
-  // What never ran keeps what it holds: sessions that have ended still point to it.
+  // Commands that never ran keep their objects: sessions that have ended still point to it.
   static auto& graveyard = *new std::vector<std::deque<Callback>>;
   graveyard.push_back(std::move(callbacks));
 }

@@ -60,7 +60,7 @@ cl_int CL_API_CALL ReleaseSemaphore(cl_semaphore_khr semaphore) {
   return CL_SUCCESS;
 }
 
-// What a command keeps until it has run.
+// A command keeps this until it has run.
 class Kept {
  public:
   explicit Kept(cl_semaphore_khr semaphore) : semaphore_(semaphore) {

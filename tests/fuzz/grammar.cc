@@ -159,7 +159,7 @@ uint64_t RandomNumber(const std::string& message, const Field& field, std::mt199
     case 2:
       return uint64_t{1} << random() % 64;
     case 3:
-      return 0x1000 + random() % 256;  // Where OpenCL's enumerations are.
+      return 0x1000 + random() % 256;  // The places of OpenCL's enumerations.
     case 4:
       return 40000 + random() % 100000;
     default:
@@ -216,7 +216,7 @@ std::string RandomMessage(const std::string& name, std::mt19937_64& random, uint
   if (found == AllMessages().end() || depth > 6) return out;
   const uint64_t dims = 1 + random() % 3;
   for (const Field& field : found->second) {
-    // What is left out rarely: without it a command gets nowhere.
+    // Rarely left out: without it a command gets nowhere.
     if (random() % (EndsWith(field.name, "_id") || field.name == "on" ? 60 : 8) == 0) continue;
     uint64_t times = 1;
     if (field.label == kRepeated) {

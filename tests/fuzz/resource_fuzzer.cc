@@ -5,7 +5,7 @@
 //
 //   call: what (1 byte) | connection (1) | request bytes (2) | request
 //
-// What must hold after each call: a writer is alone, limits are kept. What must hold in the end:
+// This must hold after each call: a writer is alone, limits are kept. In the end this must hold:
 // every acquire was answered once, every watch has ended, and nothing is left.
 #include <google/protobuf/stubs/logging.h>
 
@@ -119,7 +119,7 @@ class Daemon {
   }
 
  private:
-  // Who relies on a shape reads as far as each plane's end.
+  // A reader that relies on a shape reads as far as each plane's end.
   static void RequireLayoutFits(const broker::ResourceShape& shape) {
     if (!shape.image.has_value()) return;
     const uint64_t slices = std::max(shape.image->depth, shape.image->array_layers);

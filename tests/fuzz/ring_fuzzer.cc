@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const absl::StatusOr<bool> got = reader.Next(&frame);
       if (!got.ok()) return 0;
       if (!*got) break;
-      // What the reader calls a frame is one: its parts can be read.
+      // A frame that the reader returns is one: its parts can be read.
       uint64_t sum = 0;
       for (const char c : frame.message()) sum += static_cast<uint8_t>(c);
       for (const char c : frame.payload()) sum += static_cast<uint8_t>(c);

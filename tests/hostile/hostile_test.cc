@@ -79,7 +79,7 @@ class HostileClientTest : public ::testing::Test {
     command.mutable_enqueue_write_buffer()->set_size(100000);
     return command;
   }
-  // What became of an event.
+  // The end of an event.
   cl_int Completed(uint64_t event) {
     const auto reply =
         worker_->Receive([=](const pb::Reply& r) { return r.completion().event_id() == event; });

@@ -56,7 +56,7 @@ class WorkerProcess {
 
   // How it ended, within ten seconds; nothing if it runs on.
   std::optional<os::ExitStatus> WaitForEnd();
-  // What it told the broker about a violation; empty if nothing.
+  // Its notice to the broker about a violation; empty if there is none.
   std::string ViolationNotice();
 
   ~WorkerProcess();

@@ -127,7 +127,7 @@ TEST_F(ContextLoopbackTest, RefusalIsTheAnswer) {
   EXPECT_EQ(client_->Call(command).status(), CL_SUCCESS);
 }
 
-// What a driver tells of a context reaches the client; what it tells of none (Oclgrind) harms
+// The driver's answers about a context reach the client; a driver that has none (Oclgrind) harms
 // nobody.
 TEST_F(ContextLoopbackTest, DriversTellOfErrors) {
   pb::Command command;

@@ -198,7 +198,7 @@ TEST_F(EventLoopbackTest, OtherDriversCodesStay) {
   EXPECT_EQ(Completed(read).status(), CL_DEVICE_NOT_FOUND);
 }
 
-// What is enqueued behind an event that has failed fails at once: PoCL 3.1 would never end it.
+// A command that is enqueued behind a failed event fails at once: PoCL 3.1 would never end it.
 TEST_F(EventLoopbackTest, NothingIsEnqueuedBehindAFailure) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);
@@ -269,7 +269,7 @@ TEST_F(EventLoopbackTest, ListMarkersOfAnOutOfOrderQueue) {
   }
 }
 
-// What has nothing left of its list to wait for is behind the barrier before it all the same.
+// A command with nothing left of its list to wait for is behind the barrier before it all the same.
 TEST_F(EventLoopbackTest, WhatHasWaitedIsBehindBarriers) {
   for (const bool profiling : {false, true}) {
     const uint64_t context = MakeContext();
@@ -329,7 +329,8 @@ TEST_F(EventLoopbackTest, TransfersOfAnOutOfOrderQueue) {
   EXPECT_EQ(Completed(all).status(), CL_COMPLETE);
 }
 
-// What is kept of failed commands for the driver's sake does not outlive their queue and context.
+// The objects that are kept of failed commands for the driver's sake do not outlive their queue and
+// context.
 TEST_F(EventLoopbackTest, FailuresGoWithTheirContext) {
   for (const std::string version : {kPoclVersion, "OpenCL 3.0"}) {
     Start({}, 0, version);

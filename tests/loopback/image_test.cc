@@ -262,7 +262,7 @@ TEST_F(ImageLoopbackTest, SpansAndQuota) {
   EXPECT_EQ(client_->Call(Create(Desc(CL_MEM_OBJECT_IMAGE2D, 32, 64))).status(), CL_SUCCESS);
 }
 
-// What an application leaves in extents that its image's type does not have changes nothing.
+// Values that an application leaves in extents that its image's type does not have change nothing.
 TEST_F(ImageLoopbackTest, ExtentsOfOtherTypesDoNotCount) {
   const std::string bytes = Pattern(4 * 6 * 5);
   const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 6, 5, 77, 88), bytes);

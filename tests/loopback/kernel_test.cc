@@ -182,7 +182,7 @@ TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {
   }));
 }
 
-// What a driver says of the range of a built-in kernel is told; of others it says nothing.
+// A driver's answer about the range of a built-in kernel arrives; about others it has none.
 TEST_F(KernelLoopbackTest, BuiltInKernelsTellTheirRange) {
   pb::Command program;
   pb::CreateProgramWithBuiltInKernels& body =

@@ -73,8 +73,8 @@ class ProgramBinaryLoopbackTest : public LoopbackTest {
   uint64_t context_ = 0;
 };
 
-// Who takes a program's binary finds its kernels' arguments known when it comes back, in this
-// session and in one that begins later; the driver's own answer about them stays what it is.
+// A client that takes a program's binary finds its kernels' arguments known when it comes back, in
+// this session and in a later one. The driver's own answer about them stays as it is.
 TEST_F(ProgramBinaryLoopbackTest, RemembersWhatWasBuilt) {
   const std::string binary = BinariesOf(MakeProgram(context_, "src"));
   const pb::KernelDescription here = KernelOf(binary);

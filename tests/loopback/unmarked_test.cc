@@ -195,7 +195,7 @@ TEST_F(UnmarkedLoopbackTest, FailuresAmongOthersAreTold) {
   }
 }
 
-// What the driver says of a finish is what the client is told (section 5.15).
+// The client is told the driver's answer to a finish (section 5.15).
 TEST_F(UnmarkedLoopbackTest, FinishTellsWhatTheDriverTells) {
   for (const cl_int said : {CL_SUCCESS, CL_INVALID_COMMAND_QUEUE}) {
     Prepare(kNvidia);

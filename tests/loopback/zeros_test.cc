@@ -74,7 +74,7 @@ TEST_F(ZerosLoopbackTest, SmallBuffersAreNotFilledWhenTheyAreMade) {
   EXPECT_EQ(Fills(), 0u);
 }
 
-// Whether there is memory for them is told by their creation.
+// Their creation reports if there is no memory for them.
 TEST_F(ZerosLoopbackTest, LargeBuffersAreFilledWhenTheyAreMade) {
   MakeBuffer(context_, 2 << 20);
   EXPECT_EQ(Fills(), 1u);

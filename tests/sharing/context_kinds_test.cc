@@ -11,7 +11,7 @@
 namespace sluice::gltest {
 namespace {
 
-// What the parent chose.
+// The parent's choice.
 constexpr const char* kBinding = "SLUICE_TEST_OLD_BINDING";
 
 // A context that Mesa says is old; 77 where GL has not been made so.

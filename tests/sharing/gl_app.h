@@ -105,9 +105,9 @@ const std::vector<Binding>& Bindings();
 const char* BindingName(Binding binding);
 std::string BindingParamName(const testing::TestParamInfo<Binding>& info);
 
-// What a context is made with that those of its share group must be made with as well: that it is
-// lost on reset, or that it is given no wrong call (KHR_no_error). Or that it does without what
-// OpenGL 3.3's core profile has not.
+// Attributes that all contexts of a share group must have in common: that it is lost on reset, or
+// that it is given no wrong call (KHR_no_error). Or that it does without what OpenGL 3.3's core
+// profile has not.
 enum class Promise { kNone, kRobust, kNoError, kCore };
 
 class GlApp {
@@ -127,7 +127,7 @@ class GlApp {
   virtual void MakeCurrent() = 0;
   virtual void ClearCurrent() = 0;
   virtual void DestroyContext() = 0;
-  // What the calling thread has current: a context, its display and surfaces.
+  // The calling thread's current state: a context, its display and surfaces.
   virtual std::vector<const void*> Current() const = 0;
   // EGL's, null for the others.
   virtual void* egl_display() const { return nullptr; }
@@ -142,7 +142,7 @@ class GlApp {
   GlFunctions gl_;
 };
 
-// What this process has open of the system's: descriptors, or handles.
+// Objects of the system's that this process has open: descriptors, or handles.
 size_t OpenDescriptors();
 // Resident bytes of this process and of each worker of the daemon that it runs against, by process;
 // empty where that is not known.

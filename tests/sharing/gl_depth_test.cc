@@ -97,7 +97,7 @@ std::vector<uint8_t> AsFloats(const Format& format, const std::vector<uint8_t>& 
   return floats;
 }
 
-// What GL writes of the one and keeps of the other when depth alone is written.
+// GL writes the one and keeps the other when depth alone is written.
 std::vector<uint8_t> WithStencilsOf(const Format& format, std::vector<uint8_t> depths,
                                     const std::vector<uint8_t>& stencils) {
   const size_t at = format.type == GL_UNSIGNED_INT_24_8 ? 0 : 4;  // Little-endian.
@@ -343,8 +343,8 @@ TEST_P(GlDepths, Stencils) {
   }
 }
 
-// What section 9.9.1 says of images with stencil: their format, who makes them, and what no command
-// may do with them.
+// Section 9.9.1 on images with stencil: their format, who makes them, and the commands that must
+// not take them.
 TEST_P(GlDepths, StencilsAreForKernels) {
   for (const Format& format : kDepthStencils) {
     SCOPED_TRACE(format.name);

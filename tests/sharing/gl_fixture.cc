@@ -136,7 +136,7 @@ void WithGl::SetUp() {
   if (app_ == nullptr) GTEST_SKIP() << why;
   gl().PixelStorei(GL_PACK_ALIGNMENT, 1);
   gl().PixelStorei(GL_UNPACK_ALIGNMENT, 1);
-  // What is below zero in a signed normalised format stays so when it is read.
+  // A value below zero in a signed normalised format stays so when it is read.
   if (!es()) gl().ClampColor(GL_CLAMP_READ_COLOR, GL_FALSE);
   context_ = NewGlContext(*app_);
   ASSERT_NE(context_.get(), nullptr);

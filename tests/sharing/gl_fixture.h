@@ -38,7 +38,7 @@ class WithGl : public conformance::WithPlatform, public testing::WithParamInterf
   void SetUp() override;
   void TearDown() override;
 
-  // What the test's contexts are made with. SLUICE_TEST_GL_NO_ERROR: every test's promise that.
+  // The attributes of the test's contexts. SLUICE_TEST_GL_NO_ERROR: every test's promise that.
   virtual Promise promise() const;
 
   GlApp& app() { return *app_; }

@@ -16,7 +16,7 @@ struct Size {
   size_t elements() const { return width * height * depth; }
 };
 
-// What a target is in GL and in a kernel.
+// A target in GL and in a kernel.
 struct Target {
   const char* name;
   GLenum target;

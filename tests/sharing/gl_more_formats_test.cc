@@ -11,7 +11,7 @@ namespace {
 
 class GlFormats : public WithGl {
  protected:
-  // What GL allocated for the bound texture's components: their bits, and of all the same.
+  // GL's allocation for the bound texture's components: their bits, and of all the same.
   std::vector<GLint> Bits(GLenum target) {
     std::vector<GLint> bits;
     for (const GLenum name : {GL_TEXTURE_RED_SIZE, GL_TEXTURE_GREEN_SIZE, GL_TEXTURE_BLUE_SIZE,
@@ -24,8 +24,8 @@ class GlFormats : public WithGl {
 };
 
 // A texture of an internal format without sizes has the format of what GL allocated: table 9.4 asks
-// for "at least the number of bits/component actually allocated by OpenGL". What has no format of
-// the table's components and bits is refused.
+// for "at least the number of bits/component actually allocated by OpenGL". An image without a
+// format of the table's components and bits is refused.
 TEST_P(GlFormats, UnsizedFormats) {
   if (gl().GetTexLevelParameteriv == nullptr) GTEST_SKIP() << "GL does not say what it allocated";
   struct Case {

@@ -203,8 +203,8 @@ TEST_P(GlOrder, ReleaseBehindAMarkerReturns) {
   EXPECT_EQ(clFinish(queue), CL_SUCCESS);
 }
 
-// What waits for all of a queue that is out of order waits for acquires and releases too: clFinish,
-// a marker without a list, and behind a barrier what is enqueued after it.
+// A wait for all of a queue that is out of order includes acquires and releases: clFinish, a marker
+// without a list, and behind a barrier all later commands.
 TEST_P(GlOrder, AllOfAQueueCoversThem) {
   if (!HasOutOfOrder()) GTEST_SKIP() << "the device has no out-of-order queues";
   const Own<cl_command_queue> queue = OutOfOrder(0);
@@ -344,8 +344,7 @@ TEST_P(GlOrder, ReleaseAnswersWithTheEndOfItsContext) {
   const cl_mem handle = memory;
   ASSERT_EQ(clEnqueueAcquireGLObjects(queue, 1, &handle, 0, nullptr, nullptr), CL_SUCCESS);
   ASSERT_EQ(conformance::Launch(queue, spin, 1), CL_SUCCESS);
-  // Whether the release is in its wait by then, which nothing tells, or yet to come: the code is
-  // the same.
+  // Nothing tells if the release is in its wait by then or yet to come: the code is the same.
   std::thread end([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     EXPECT_EQ(terminate(doomed), CL_SUCCESS);

@@ -12,7 +12,7 @@
 
 namespace sluice::gltest {
 
-// What a call might disturb: bindings, pixel storage, framebuffers, enables.
+// State that a call might disturb: bindings, pixel storage, framebuffers, enables.
 using Snapshot = std::map<GLenum, std::array<GLint, 4>>;
 
 class WithGlState : public WithGl {

@@ -327,7 +327,7 @@ TEST_P(GlState, WaitListsAcrossQueues) {
   for (const cl_uint one : seen) ASSERT_EQ(one, 20u);
 }
 
-// What is ours in the application's share group is gone with the OpenCL context: programs that copy
+// Our objects in the application's share group are gone with the OpenCL context: programs that copy
 // (a shadow by shaders, where the GL has them) and buffers for bytes under way.
 TEST_P(GlState, NothingStaysInTheShareGroup) {
   using Names = std::vector<std::array<bool, 4>>;

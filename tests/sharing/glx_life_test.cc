@@ -59,7 +59,7 @@ TEST_P(GlxLife, DisplayClosedFirst) {
                 from_gl(context(), fence, error));
 }
 
-// What is under way when the display closes fails once its turn comes.
+// A command that is under way when the display closes fails once its turn comes.
 TEST_P(GlxLife, DisplayClosedWhilePending) {
   Own<cl_mem> memory = Share(Buffer(nullptr, 4096));
   app().ClearCurrent();

@@ -76,7 +76,7 @@ class VulkanResources : public SharedResources {
            "be mapped nor imported";
   }
 
-  // A device's own memory has one way. What is mapped goes by any: CheckEachWay forces them.
+  // A device's own memory has one way. Mapped memory goes by any way: CheckEachWay forces them.
   void CheckWay(cl_mem memory, cl_uint expected) {
     cl_uint way = 0;
     EXPECT_EQ(clGetMemObjectInfo(memory, CL_MEM_SHARING_WAY_SLUICE, sizeof(way), &way, nullptr),

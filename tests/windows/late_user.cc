@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plug-in whose static object uses OpenCL when it is destroyed, at the process's end: no thread
-// but the one that ends it is left then. What the calls answer is the transport's business; they
-// return, and the process ends.
+// but the one that ends it is left then. The transport decides the calls' answers; they return, and
+// the process ends.
 #include "tests/windows/loaded_driver.h"
 
 namespace {

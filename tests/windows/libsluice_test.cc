@@ -308,7 +308,7 @@ TEST(LibsluiceTest, AllocatorIsReplaced) {
   sluice_unmap(memory, kSize);
 }
 
-// Kills a daemon: mappings stay. Whether all that waits, and later calls, tell of it.
+// Kills a daemon: mappings stay. True if all that waits, and later calls, report it.
 bool TellsOfDeath() {
   ResourceDaemon daemon;
   broker::Client client(daemon.endpoint());

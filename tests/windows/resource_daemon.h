@@ -58,7 +58,7 @@ ResourceDaemon& SharedDaemon();
 
 std::string TextOf(const sluice_capability& capability);
 
-// What this program does as another process; its exit code.
+// This program's task as another process; its exit code.
 int RunChildPart(const std::string& part, int argc, char** argv);
 
 }  // namespace sluice::tests

@@ -72,8 +72,8 @@ class TicketTest : public testing::Test, public Ticket {
 
   std::string token() const { return wire::LoopbackTokenText(ticket_.token); }
 
-  // What the service answers to one who shows `token`: PERMISSION_DENIED to one who is somebody,
-  // for the capability opens nothing; UNAVAILABLE to nobody.
+  // The service's answer to one who shows `token`: PERMISSION_DENIED to one who is somebody, for
+  // the capability opens nothing; UNAVAILABLE to nobody.
   static grpc::StatusCode Ask(v1::Resources::Stub* stub, const std::string& token) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -247,7 +247,7 @@ class Impostor final : public v1::Resources::Service {
     reply->set_read_capability(kNobodysCapability);
     reply->set_write_capability(kNobodysCapability);
     ++asked_;
-    // What it could know: what it was shown.
+    // The most that it could know: the token that it was shown.
     context->AddInitialMetadata(wire::kLoopbackProofKey, shown_);
     return grpc::Status::OK;
   }

@@ -32,9 +32,9 @@ struct Difference {
   std::string_view name;      // "clFoo.what", as in the check.
   std::string_view platform;  // Substring of the native platform's name.
   Where where;
-  cl_int seen;              // What the driver answers; kDoNotRun; kBehaviour.
-  std::string_view reason;  // What the specification says and what the driver does.
-  // What CL_DRIVER_VERSION begins with: one of these, with a blank between; "": whatever it is.
+  cl_int seen;              // The driver's answer; kDoNotRun; kBehaviour.
+  std::string_view reason;  // The specification's words, and the driver's behaviour.
+  // Prefixes of CL_DRIVER_VERSION, with a blank between; "": any version.
   std::string_view versions = "";
 };
 

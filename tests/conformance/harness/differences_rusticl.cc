@@ -7,8 +7,8 @@ namespace {
 constexpr std::string_view kRusticl = "rusticl";
 constexpr std::string_view kMesa25 = "25.";
 
-// Sorted by entry point. Seen with Mesa 25.0.7 on llvmpipe (Debian 13). What names kMesa25 was not
-// looked for in other versions.
+// Sorted by entry point. Seen with Mesa 25.0.7 on llvmpipe (Debian 13). Rows with kMesa25 were not
+// tried in other versions.
 constexpr Difference kRusticlRows[] = {
     {"clBuildProgram.include_without_folder", kRusticl, Where::kNative, CL_SUCCESS,
      "spec: CL_INVALID_BUILD_OPTIONS; not checked", kMesa25},

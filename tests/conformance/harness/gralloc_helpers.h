@@ -31,7 +31,7 @@ class Allocation {
 
   void* handle() const { return handle_; }  // The buffer_handle_t.
   int fd() const { return fd_; }
-  // What another holder of the memory sees.
+  // The view of another holder of the memory.
   std::vector<cl_uint> Read() const;
   void Write(const std::vector<cl_uint>& values) const;
   size_t bytes() const { return bytes_; }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cl_img_use_gralloc_ptr: contents, order and completion. What is refused is in
-// gralloc_refusal_test.cc.
+// cl_img_use_gralloc_ptr: contents, order and completion. Refusals are in gralloc_refusal_test.cc.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -174,7 +174,7 @@ TEST_F(ImageTransferTest, CopiesMovePixels) {
     const Part part = PartOf(kind);
     const size_t pixel = PixelBytes(format);
     const std::string name = kind.name;
-    // What the driver refuses through Sluice is reported by the next call that waits.
+    // A refusal of the driver's through Sluice is reported by the next call that waits.
     const auto moved = [this](const std::string& check) {
       if (!Differs(check)) return true;
       clFinish(queue());

@@ -37,8 +37,8 @@ class MapTest : public WithProgram {
   }
 };
 
-// What the device wrote is in a mapping for reading; what the host wrote is on the device after the
-// unmap. This holds for every way of making the buffer.
+// A mapping for reading has the device's bytes; after the unmap the device has the host's. This
+// holds for every way of making the buffer.
 TEST_F(MapTest, MovesContentsBothWays) {
   std::vector<cl_int> host(kCount, 1);
   struct Way {
@@ -226,7 +226,7 @@ TEST_F(MapTest, UnmapWritesWhatItsMapHasBrought) {
               CL_SUCCESS);
     ASSERT_EQ(clSetUserEventStatus(gate, ends_with), CL_SUCCESS);
     clWaitForEvents(1, mapped.AsList());
-    clWaitForEvents(1, unmapped.AsList());  // Whether it fails with its map is the driver's.
+    clWaitForEvents(1, unmapped.AsList());  // The driver decides if it fails with its map.
     ExpectMapCount(buffer, 0);
     EXPECT_TRUE(Read<cl_int>(buffer, bytes / sizeof(value)) ==
                 std::vector<cl_int>(bytes / sizeof(value), value));
@@ -258,9 +258,9 @@ TEST_F(MapTest, MappedMemoryIsAHostPointer) {
   EXPECT_EQ(Read<cl_int>(second, kCount), Counting(kCount));
 }
 
-// What pinned memory is for: a large CL_MEM_ALLOC_HOST_PTR buffer stays mapped, and other objects
-// are written from there and read into it; parts of it, by whatever command; and the unmap brings
-// what was read there to the device.
+// The use of pinned memory: a large CL_MEM_ALLOC_HOST_PTR buffer stays mapped, and other objects
+// are written from it and read into it, in parts and by any command. The unmap brings the bytes
+// that were read there to the device.
 TEST_F(MapTest, LargeTransfersFromAndIntoAMapping) {
   constexpr size_t kLarge = 96 * 1024;  // In ints.
   constexpr size_t kPart = 40 * 1024;

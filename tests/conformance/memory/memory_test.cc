@@ -124,7 +124,7 @@ TEST_F(MemoryTest, BufferWithProperties) {
   }
 }
 
-// What a buffer was made of can be asked back.
+// A buffer answers queries of the arguments that it was made with.
 TEST_F(MemoryTest, InfoTellsWhatItWasMadeOf) {
   cl_int host[16] = {};
   const Own<cl_mem> plain = Buffer(64, CL_MEM_READ_ONLY | CL_MEM_HOST_WRITE_ONLY);

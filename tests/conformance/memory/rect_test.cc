@@ -21,7 +21,7 @@ size_t At(const Side& side, const Triple& region, size_t y, size_t z) {
   return side.origin[0] + (side.origin[1] + y) * row + (side.origin[2] + z) * slice;
 }
 
-// What the specification says a rectangular copy does.
+// A rectangular copy as the specification describes it.
 void Model(const std::vector<unsigned char>& from, const Side& from_side,
            std::vector<unsigned char>* to, const Side& to_side, const Triple& region) {
   for (size_t z = 0; z < region[2]; ++z) {

@@ -48,8 +48,8 @@ TEST_F(SamplerTest, EveryModeIsCreated) {
   }
 }
 
-// What is left out has the specification's defaults: normalised, clamped, nearest. The property
-// list can be asked back.
+// Properties that are left out have the specification's defaults: normalised, clamped, nearest. The
+// property list can be asked back.
 TEST_F(SamplerTest, DefaultsAndProperties) {
   const Own<cl_sampler> bare = MAKE("clCreateSamplerWithProperties.none",
                                     clCreateSamplerWithProperties(context(), nullptr, error));

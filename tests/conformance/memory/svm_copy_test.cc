@@ -62,8 +62,7 @@ TEST_F(SvmCopyTest, CopiesOfEveryKindComeInOrder) {
   for (cl_int* memory : shared) clSVMFree(context(), memory);
 }
 
-// What a copy to the host's memory will leave there is what a later write of the same queue takes
-// from there.
+// A copy to the host's memory comes before a later write of the same queue that reads from there.
 TEST_F(SvmCopyTest, CopiesToTheHostAreWrittenOn) {
   REQUIRE_SVM();
   if (!MayRun("clEnqueueWriteBuffer.after_pending_read"))

@@ -153,8 +153,8 @@ TEST_F(BuildTest, OtherDevicesMayBeBuiltForMeanwhile) {
   other.future.get();
 }
 
-// What is being built can neither be linked (section 5.8.4: CL_INVALID_OPERATION) nor make kernels
-// (5.9.1: "no successfully built executable"), and afterwards it can.
+// A program that is being built can neither be linked (section 5.8.4: CL_INVALID_OPERATION) nor
+// make kernels (5.9.1: "no successfully built executable"), and afterwards it can.
 TEST_F(BuildTest, WhatIsBeingBuiltIsOfNoUseYet) {
   const auto link = [&](cl_int* error) {
     return api::clLinkProgram(both_, 0, nullptr, "", 1, &program_, nullptr, nullptr, error);

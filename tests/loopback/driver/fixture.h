@@ -94,7 +94,7 @@ class DriverTest : public ::testing::Test {
   // How often the application has waited for the worker's answer.
   uint64_t Answers() { return session().stream().waits().answers; }
 
-  // What the context's callback has been told.
+  // The messages to the context's callback.
   std::vector<std::string> Errors() {
     absl::MutexLock lock(&errors_->mu);
     return errors_->told;

@@ -86,7 +86,7 @@ TEST_F(LaunchTest, Sizes) {
   EXPECT_EQ(call.arrays["local"], (std::vector<uint64_t>{4, 2}));
 }
 
-// What the application left to the driver is left to it: no offset, no local size.
+// Values that the application left to the driver are left to it: no offset, no local size.
 TEST_F(LaunchTest, WhatIsLeftOut) {
   ASSERT_EQ(Launch(), CL_SUCCESS);
   ASSERT_EQ(api::clFinish(queue_), CL_SUCCESS);
@@ -142,7 +142,7 @@ TEST_F(LaunchTest, FailsByItsList) {
   EXPECT_EQ(api::clReleaseEvent(user), CL_SUCCESS);
 }
 
-// What the driver refuses after the call has returned ends the launch's event with its code.
+// A refusal of the driver's after the call has returned ends the launch's event with its code.
 TEST_F(LaunchTest, LateRefusal) {
   ASSERT_EQ(Launch(), CL_SUCCESS);  // From now on launches of this shape are not waited for.
   ASSERT_EQ(api::clFinish(queue_), CL_SUCCESS);

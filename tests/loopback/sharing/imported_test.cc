@@ -58,8 +58,8 @@ class ImportedLoopbackTest : public LoopbackTest {
   }
 };
 
-// What operators see of a session: its memory objects of native objects, by the way that their
-// bytes travel, for as long as they live. One that is refused, or shares nothing, does not count.
+// Operators see a session's memory objects of native objects, by the way that their bytes travel,
+// for as long as they live. One that is refused, or shares nothing, does not count.
 TEST_F(ImportedLoopbackTest, WaysAreCounted) {
   const uint64_t context = MakeContext(kCpu);
   const os::UniqueFd fd = Memory(8192);

@@ -157,9 +157,9 @@ TEST_F(OpaqueLoopbackTest, ImagesAreCopiedOnTheWay) {
   EXPECT_EQ(fake_->Count("clEnqueueCopyImageToBuffer"), 1u);
 }
 
-// What is not the device's memory does not get to the driver: memory of another device or driver,
-// sizes that cannot be, descriptors of another kind. Each is refused with a reason, and leaves
-// neither an object, nor a descriptor, nor quota; the id is free for another way.
+// Descriptors of other memory than the device's do not get to the driver: memory of another device
+// or driver, sizes that cannot be, descriptors of another kind. Each is refused with a reason, and
+// leaves neither an object, nor a descriptor, nor quota; the id is free for another way.
 TEST_F(OpaqueLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu);
   client_->Sync();

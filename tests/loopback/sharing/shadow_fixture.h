@@ -25,7 +25,7 @@ class ShadowLoopbackTest : public LoopbackTest {
   // The driver's GPU is the device that Vulkan has.
   void GiveGpuItsUuid() { fake_->set_gpu_uuid(vulkan_->device_uuid()); }
 
-  // What a change of hands does beside it.
+  // The work of a change of hands beside it.
   struct Also {
     bool semaphore = false;
     uint64_t image = 0;

@@ -66,8 +66,8 @@ class ShadowSemaphoreLoopbackTest : public ShadowLoopbackTest {
   }
 
   uint64_t context_ = 0;
-  os::UniqueFd ours_;    // What the client signals.
-  os::UniqueFd theirs_;  // What it waits for.
+  os::UniqueFd ours_;    // The client signals this one.
+  os::UniqueFd theirs_;  // The client waits for this one.
 };
 
 // The device waits for the client's signal, and the image is made of what is in the shadow then.
@@ -95,7 +95,7 @@ TEST_F(ShadowSemaphoreLoopbackTest, AcquireWaitsForTheClientsSignal) {
   }
 }
 
-// What operators see: how many shadows have used their semaphores, for as long as they live.
+// Operators see how many shadows have used their semaphores, for as long as they live.
 TEST_F(ShadowSemaphoreLoopbackTest, UseIsCounted) {
   uint64_t queue = 0, mem = 0;
   ASSERT_NO_FATAL_FAILURE(MakeShadow(&queue, &mem));
@@ -131,7 +131,7 @@ TEST_F(ShadowSemaphoreLoopbackTest, ReleaseEndsBeforeItsSignal) {
   WaitForSignal();
 }
 
-// What fails before the device has been told leaves the semaphores as they are: the client, which
+// A failure before the device has been told leaves the semaphores as they are. The client, which
 // cannot know, uses them no more, and goes on without.
 TEST_F(ShadowSemaphoreLoopbackTest, FailuresLeaveSemaphoresAlone) {
   uint64_t queue = 0, mem = 0;

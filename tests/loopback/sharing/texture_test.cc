@@ -137,7 +137,7 @@ class TextureLoopbackTest : public LoopbackTest {
     EXPECT_TRUE(ends()) << texture_->log;
     return std::exchange(texture_->log, "");
   }
-  // What the client does with the mutex before an acquire.
+  // The client's use of the mutex before an acquire.
   void GiveToWorker() { texture_->key = os::kTextureUsersKey; }
 
   const std::shared_ptr<Texture> texture_ = std::make_shared<Texture>();

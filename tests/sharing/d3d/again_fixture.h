@@ -32,7 +32,7 @@ class WithNext : public WithCounts<Base> {
       if (this->HasFatalFailure()) return;
       const std::vector<ULONG> before = this->Counted();
       Own<cl_command_queue> queue = this->NewQueue(flags);
-      std::deque<Bytes> frames;  // Where they are until they have been written.
+      std::deque<Bytes> frames;  // Their place until they have been written.
       for (uint32_t frame = 0; frame < 60; ++frame) {
         frames.push_back(Pattern(kBytes, 400 + frame));
         memory_ = this->FromObject();

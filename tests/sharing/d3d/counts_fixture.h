@@ -183,7 +183,7 @@ class WithCounts : public WithOrder<Base> {
   }
 
  private:
-  // What was counted in a callback.
+  // The counts of a callback.
   struct Told {
     WithCounts* scene;
     std::vector<ULONG> counted = {};

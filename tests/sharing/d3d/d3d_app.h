@@ -27,7 +27,7 @@ struct DxgiFormat {
 // Table 9.9.3 (Direct3D 10) and its twin of Direct3D 11.
 const std::vector<DxgiFormat>& AllDxgiFormats();
 
-// What of a texture is not plain.
+// Properties of a texture that are not plain.
 template <typename E>
 struct TextureOptions {
   UINT levels = 1;

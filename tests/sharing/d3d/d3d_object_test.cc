@@ -268,8 +268,8 @@ TYPED_TEST(D3dObjects, DynamicAndStaging) {
   }
 }
 
-// What no command wrote is not stored: a change that Direct3D made meanwhile, against the rules,
-// would be lost otherwise.
+// Bytes that no command wrote are not stored: a change that Direct3D made meanwhile, against the
+// rules, would be lost otherwise.
 TYPED_TEST(D3dObjects, OnlyReadIsNotStored) {
   const Bytes before = Pattern(1024, 1);
   const Bytes meanwhile = Pattern(1024, 2);

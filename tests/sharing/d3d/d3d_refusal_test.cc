@@ -395,7 +395,7 @@ TYPED_TEST(D3dRefusals, UseWhileReleased) {
 }
 
 // So is the unmap of what was mapped for writing: the next acquire takes it, and its release stores
-// what was written. What was mapped for reading can be given back.
+// what was written. A mapping for reading can be given back.
 TYPED_TEST(D3dRefusals, UnmapWhileReleased) {
   const auto buffer = this->SomeBuffer();
   Own<cl_mem> memory = this->FromBuffer(buffer.Get());

@@ -212,7 +212,7 @@ TEST_P(Dx9Objects, Yv12Planes) {
   surface->UnlockRect();
 }
 
-// Where two threads wait for each other. Thread-safe.
+// Two threads wait for each other here. Thread-safe.
 class Meeting {
  public:
   void Arrive() {

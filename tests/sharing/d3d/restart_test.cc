@@ -13,7 +13,7 @@ namespace {
 constexpr Size kSize = {16, 8};
 constexpr size_t kBytes = 16 * 8 * 4;
 
-// What the scene needs of its API.
+// The scene's needs of its API.
 template <typename E>
 class RestartedD3d : public WithD3d<E> {
  protected:

@@ -34,7 +34,7 @@ TEST(FairQueueTest, TakesTurns) {
   EXPECT_EQ(Drain(&queue), "146253");
 }
 
-// Who comes while one is served is next, also before who asks again for the one served.
+// A caller that comes while one is served is next, also before a second request of the one served.
 TEST(FairQueueTest, NewcomersAreBeforeWhoWasServed) {
   FairQueue<int> queue;
   queue.Push("a", 1);
@@ -77,7 +77,7 @@ class AllocatorLinkTest : public testing::Test {
   std::vector<absl::Status> statuses_;
 };
 
-// Who asks for one thing waits for one of another's at most, however many those are.
+// A caller with one request waits for one of another's at most, however many those are.
 TEST_F(AllocatorLinkTest, IsFairBetweenIdentities) {
   for (int i = 0; i < 50; ++i) Ask("many");
   Ask("one");
@@ -87,7 +87,7 @@ TEST_F(AllocatorLinkTest, IsFairBetweenIdentities) {
   for (const absl::Status& status : statuses_) EXPECT_TRUE(status.ok()) << status;
 }
 
-// Who asks for too much at once is told so, and takes nobody else's room.
+// A caller with too many requests at once is told so, and takes nobody else's room.
 TEST_F(AllocatorLinkTest, RoomIsOfEachIdentity) {
   for (int i = 0; i < 200; ++i) Ask("many");
   EXPECT_GT(answered_.size(), 0u);
@@ -101,7 +101,7 @@ TEST_F(AllocatorLinkTest, RoomIsOfEachIdentity) {
   EXPECT_TRUE(statuses_[static_cast<size_t>(found - answered_.begin())].ok());
 }
 
-// Who asks an allocator that is gone is told that, not that its own connection is.
+// A caller of an allocator that is gone is told that, not that its own connection is.
 TEST_F(AllocatorLinkTest, TellsOfItsEndAsItsOwn) {
   Ask("some");
   loop_->Run();

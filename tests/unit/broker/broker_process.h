@@ -67,7 +67,7 @@ class BrokerProcess {
   os::ExitStatus WaitForExit();
   // The next "READY=1..." it tells its service manager; "" if none comes in time.
   std::string WaitUntilReady();
-  // What it tells the service manager that begins so; "" if it ends before.
+  // The message to the service manager that begins so; "" if the process ends before.
   std::string WaitUntilItTells(std::string_view beginning);
 
   std::string Log() const;
@@ -115,7 +115,7 @@ class TestClient {
   os::UniqueFd socket_;
 };
 
-// What the stand-in worker says of itself over a session's handle channel; "" if it is gone.
+// The stand-in worker's description of itself over a session's handle channel; "" if it is gone.
 std::string DescribeWorker(int handle_channel);
 // Its answer to another request (stand_in_worker.cc).
 std::string AskWorker(int handle_channel, const std::string& request);

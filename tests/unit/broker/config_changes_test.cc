@@ -24,7 +24,7 @@ std::string Changes(const std::string& running, const std::string& fresh) {
   return absl::StrJoin(KeysThatAwaitAStart(Read(running), Read(fresh)), "\n");
 }
 
-// What a reload gives effect to is not among them.
+// Keys that a reload gives effect to are not among them.
 TEST(ConfigChangesTest, NothingAwaitsAStart) {
   EXPECT_EQ(Changes("", ""), "");
   EXPECT_EQ(Changes("", "[limits]\nmax_sessions = 3\n[broker]\nlog_level = \"debug\"\n"), "");

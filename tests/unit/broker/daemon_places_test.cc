@@ -167,7 +167,8 @@ TEST(DaemonPlacesTest, MovedDefaultsAreNamed) {
   EXPECT_TRUE(moved("socket = \"/srv/a/b.sock\"\nadmin_socket = \"/x/y.sock\"\n").empty());
 }
 
-// Who names the default of old gets today's, with a warning; and so do programs, by the link.
+// A user who names the default of old gets today's, with a warning; and so do programs, by the
+// link.
 TEST(DaemonPlacesTest, TheOldDefaultLeadsToTodays) {
   const std::string old = OldClientNameOf(DefaultLocalName());
   const auto parsed = ParseConfig("[broker]\nsocket = \"" + old + "\"\n", "f.toml");

@@ -24,7 +24,7 @@ TEST(EndpointAddressTest, NetworkEndpointsHavePorts) {
   }
 }
 
-// Who pastes a URL is told what to write instead.
+// A user who pastes a URL is told the right form.
 TEST(EndpointAddressTest, UrlsAreTranslated) {
   for (const char* url :
        {"http://127.0.0.1:7533", "https://127.0.0.1:7533/", "tcp://127.0.0.1:7533/x"}) {
@@ -34,7 +34,7 @@ TEST(EndpointAddressTest, UrlsAreTranslated) {
   }
 }
 
-// Who asks has a name of its own for the text, and reads the text as it was written.
+// The caller has a name of its own for the text, and reads the text as it was written.
 TEST(EndpointAddressTest, TellsSourceAndText) {
   EXPECT_EQ(ParseEndpoints("garbage", nullptr, "--endpoint")
                 .status()

@@ -110,7 +110,7 @@ class FirstProcessTest : public testing::Test {
   wire::Welcome welcome_;
 };
 
-// What a worker started and left behind is nobody's zombie: it is gone, number and all.
+// A process that a worker left behind is nobody's zombie: it is gone, number and all.
 TEST_F(FirstProcessTest, OrphansAreReaped) {
   wire::SessionOpened opened;
   os::UniqueFd channel = client_->Open(&opened);

@@ -121,8 +121,8 @@ TEST_F(GatewayLinkTest, GatewaysAreNoClients) {
   EXPECT_NE(report.find("stays " + refused), std::string::npos) << report;
 }
 
-// What the network may have made of a gateway does not write into the daemon's log: what it says is
-// told as its own.
+// A gateway that the network has taken over does not write into the daemon's log: its words are
+// logged as its own.
 TEST_F(GatewayLinkTest, OutputIsToldAsTheGateways) {
   BrokerProcess broker(directory_, {.arguments = {}, .config = Config("say")});
   EXPECT_NE(Report().find("welcome"), std::string::npos);

@@ -136,7 +136,7 @@ TEST_F(LifecycleTest, SigtermDrains) {
   // By default 30 s, and what ends the sessions that are left then.
   const std::string extended = broker.WaitUntilItTells("EXTEND_TIMEOUT_USEC=");
   EXPECT_GT(std::atoll(extended.c_str() + extended.find('=') + 1), 30'000'000) << extended;
-  // Whether the signal or this request is handled first is open: ask until the answer changes.
+  // Either the signal or this request may be handled first: ask until the answer changes.
   wire::SessionOpened refused;
   os::UniqueFd more;
   do {
@@ -285,8 +285,8 @@ TEST_F(LifecycleTest, CheckConfigExitCodes) {
   EXPECT_NE(plain.output.find("allow_plaintext"), std::string::npos) << plain.output;
 }
 
-// A daemon whose configuration names `socket`, and whom a service manager gives `listener`. What it
-// says comes to `log`.
+// A daemon whose configuration names `socket`, and whom a service manager gives `listener`. Its
+// output comes to `log`.
 os::ChildProcess StartActivated(const os::UniqueFd& listener, const std::string& socket,
                                 const std::string& log) {
   const os::UniqueFd output(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

@@ -71,7 +71,7 @@ TEST(LogTest, ValuesAreEscaped) {
 }
 
 // Bytes that are no UTF-8 do not get through, whatever a terminal would take them for; nor do
-// characters that end lines or turn the text around. What people write does.
+// characters that end lines or turn the text around. People's own text does.
 TEST(LogTest, OnlyTextIsShown) {
   for (const std::string text :
        {"\xc3\xa4 \xe2\x82\xac", "\xe6\x97\xa5\xe6\x9c\xac", "\xf0\x9f\x98\x80 \xf4\x8f\xbf\xbf",
@@ -99,7 +99,7 @@ TEST(LogTest, OnlyTextIsShown) {
   }
 }
 
-// What is below the level is not written.
+// Lines below the level are not written.
 TEST(LogTest, LevelFilters) {
   SetLogLevel(LogLevel::kError);
   EXPECT_EQ(CurrentLogLevel(), LogLevel::kError);

@@ -38,8 +38,8 @@ TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
   EXPECT_TRUE(tokens.Admit(text, kPeer));
 }
 
-// Who shows the first half is shown the second, which nobody else learns; a listener that proves
-// nothing is shown all of it.
+// A listener that shows the first half is shown the second, which nobody else learns; a listener
+// that proves nothing is shown all of it.
 TEST(LoopbackTokensTest, HalfIsAnsweredByTheOther) {
   wire::LoopbackTokens tokens;
   const auto token = tokens.Issue(1);

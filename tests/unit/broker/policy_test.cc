@@ -249,7 +249,7 @@ TEST_F(SessionStartsTest, NothingStartedTakesNoPlace) {
   EXPECT_EQ(Take(), (std::vector<uint64_t>{1, 2, 3}));
 }
 
-// Who has left starts nothing.
+// An account that has left starts nothing.
 TEST_F(SessionStartsTest, WhoHasLeftIsForgotten) {
   EXPECT_TRUE(Ask("a", 1) && Ask("a", 2) && Ask("a", 3, /*owner=*/7) && Ask("a", 4));
   starts_.Forget(7);
@@ -380,7 +380,7 @@ TEST_F(MemoryGrantsTest, RoundsAreBounded) {
   EXPECT_EQ(TakeGranted(), (Granted{{3, 10}}));
 }
 
-// What no sound worker says.
+// No sound worker says this.
 TEST_F(MemoryGrantsTest, LiesAreRefused) {
   grants_.Add(1, "a", 1000);
   grants_.Add(2, "a", 1000);

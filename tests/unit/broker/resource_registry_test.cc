@@ -267,7 +267,8 @@ TEST_F(ResourceRegistryTest, Quotas) {
   EXPECT_TRUE(absl::IsResourceExhausted(registry_.Reserve("uid:3", 1)));
 }
 
-// Who has been given a quota has that, be it less or more than everybody's; the daemon's holds.
+// An identity with a quota of its own has that, be it less or more than everybody's; the daemon's
+// holds.
 TEST_F(ResourceRegistryTest, QuotasOfOnesOwn) {
   const ResourceQuota more = {5, 8'000};
   EXPECT_TRUE(registry_.Reserve("tenant:lab", 7'000, more).ok());

@@ -84,7 +84,7 @@ class SluicectlTest : public testing::Test {
     return Run(arguments);
   }
 
-  // What sluicectl's temporary directories are named after.
+  // The prefix of sluicectl's temporary directories.
   bool LeftNothing() const {
     for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
       if (entry.path().filename().string().starts_with("sluice-")) return false;

@@ -142,7 +142,7 @@ bool HandleControl() {
   return true;
 }
 
-// What the broker says to whoever connects to its clients' socket.
+// The broker's answer to any process that connects to its clients' socket.
 std::string AskForWelcome(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;

@@ -127,7 +127,7 @@ TEST_F(StreamGateTest, PassesBytesOn) {
   }
 }
 
-// What was sent before an end comes; then that of the other.
+// First the bytes that were sent before an end comes; then the end of the other.
 TEST_F(StreamGateTest, EndsBoth) {
   const std::string last(10'000, 'x');
   ASSERT_EQ(::send(server_.get(), last.data(), last.size(), 0), static_cast<ssize_t>(last.size()));
@@ -135,7 +135,7 @@ TEST_F(StreamGateTest, EndsBoth) {
   EXPECT_EQ(Receive(client_.get(), last.size() + 1), last);
 }
 
-// Who does not read is not waited for when the other has left.
+// A peer that does not read is not waited for when the other has left.
 TEST_F(StreamGateTest, EndsWhoDoesNotRead) {
   const std::string some(4096, 'x');
   // Until neither the gate nor the sockets take more.
@@ -151,8 +151,8 @@ TEST_F(StreamGateTest, EndsWhoDoesNotRead) {
   EXPECT_TRUE(HangsUp(client_.get()));
 }
 
-// Who gives up calls too fast waits, loses nothing, and is forgotten if it ends meanwhile; others
-// go on.
+// A peer that gives up calls too fast waits, loses nothing, and is forgotten if it ends meanwhile;
+// others go on.
 TEST_F(StreamGateTest, MakesResettersWait) {
   std::string resets(24, 'x');
   for (int i = 0; i < 600; ++i) resets += Frame(3, 4);
@@ -189,7 +189,7 @@ TEST_F(StreamGateTest, StreamsShareResets) {
   os::UniqueFd clients[kStreams], servers[kStreams];
   for (int i = 0; i < kStreams; ++i) {
     AddStream(&clients[i], &servers[i]);
-    pass(clients[i].get(), servers[i].get(), resets(255));  // What any one may at once.
+    pass(clients[i].get(), servers[i].get(), resets(255));  // Any one may have so much at once.
   }
   ASSERT_EQ(::send(clients[kStreams - 1].get(), "y", 1, 0), 1);
   for (int i = 0; i < 3; ++i) pass(client_.get(), server_.get(), i == 0 ? resets(10) : Frame(3, 4));

@@ -22,11 +22,11 @@ struct Worker {
   bool wants = true;
   bool obeys = true;
   bool claims_work = false;    // Says for ever that something of its runs.
-  bool needs_another = false;  // What runs ends when something else of its is submitted.
+  bool needs_another = false;  // Its running work ends when something else of its is submitted.
   int64_t kernel_ns = 10'000;
   int64_t pause_ns = 0;  // Behind every eighth.
   TurnPayer payer = {};
-  // What it has done.
+  // Its work so far.
   uint32_t submitted = 0;
   int64_t busy_until = 0;
   int64_t wants_from = 0;
@@ -386,7 +386,8 @@ TEST_F(WindowsTest, OneAccountMeetsNone) {
   EXPECT_EQ(schedule_.OrderOf(1), TurnOrder::kFree);
 }
 
-// Who is told to end looks without sleep, which on a processor takes the time of who works.
+// A worker that is told to end polls without sleep, which on a processor takes the time of the one
+// that works.
 TEST_F(WindowsTest, OnProcessorsNobodySpins) {
   Configure(Shares::kAlways, /*turns=*/false, /*is_cpu=*/true);
   AddFour({10'000, 10'000, 5 * kMs, 10'000});
@@ -433,7 +434,7 @@ TEST_F(WindowsTest, WhatWasQueuedBeforeEndsAndIsNotLeftBehindForEver) {
          [this] { EXPECT_FALSE(now_ < workers_[1].busy_until && now_ < workers_[2].busy_until); });
 }
 
-// What lasts may wait for what the same worker has not been let submit.
+// Long work may wait for other work that the same worker has not been let submit.
 TEST_F(WindowsTest, WhoNeedsAnotherCommandToEndComesToIt) {
   AddFour({10'000, 10'000});
   workers_[2].claims_work = workers_[2].needs_another = true;

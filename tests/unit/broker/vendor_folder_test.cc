@@ -55,7 +55,7 @@ TEST_F(VendorFolderTest, OwnDriverIsHidden) {
   EXPECT_EQ(Offered(), std::set<std::string>{"pocl.icd"});
 }
 
-// What has come or gone since is seen the next time.
+// Files that have come or gone since are seen the next time.
 TEST_F(VendorFolderTest, IsBroughtUpToDate) {
   WriteIcd("a.icd", "liba.so");
   WriteIcd("b.icd", "libb.so");
@@ -98,8 +98,8 @@ TEST_F(VendorFolderTest, NothingIsLeft) {
   EXPECT_EQ(*folder, "");
 }
 
-// What its files name is loaded into every worker: it is the daemon's own, or there is none, and
-// what was in its place stays.
+// Its files' drivers are loaded into every worker: it is the daemon's own, or there is none, and a
+// folder in its place stays.
 TEST_F(VendorFolderTest, NothingElseIsTakenForIt) {
   WriteIcd("pocl.icd", "libpocl.so.2");
   const fs::path folder = this->folder();

@@ -65,7 +65,8 @@ TEST_F(WorkerUsersTest, IdentitiesAreApart) {
   }
 }
 
-// Who could rename what is in the folder of caches could put programs into others' workers.
+// A user who could rename the contents of the folder of caches could put programs into others'
+// workers.
 TEST_F(WorkerUsersTest, TheRootIsNobodyElses) {
   ASSERT_EQ(::chmod(directory_.c_str(), 0777), 0);
   EXPECT_EQ(Users().For("uid:7").status().code(), absl::StatusCode::kFailedPrecondition);
@@ -131,8 +132,8 @@ TEST_F(WorkerUsersTest, ContainersCachesGoWithTheirBroker) {
 }
 
 // Names without end do not fill the disk: of more than are remembered those go that were not used
-// for longest, but for those whose processes live, and none of another kind. What was given back is
-// nobody's.
+// for longest, but for those whose processes live, and none of another kind. A cache that was given
+// back is nobody's.
 TEST_F(WorkerUsersTest, OldestIdentitiesAreForgotten) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
   constexpr uid_t kMost = WorkerUsers::kMostIdentities;
@@ -176,7 +177,7 @@ TEST_F(WorkerUsersTest, OldestIdentitiesAreForgotten) {
   EXPECT_EQ(Users().For("net:yet another")->user->uid, made->user->uid + 1);
 }
 
-// What another daemon has added to the record since it was read is seen.
+// An entry that another daemon has added to the record since it was read is seen.
 TEST_F(WorkerUsersTest, TheRecordIsReadAgain) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root's daemon can change its workers' user";
   WorkerUsers one = Users();

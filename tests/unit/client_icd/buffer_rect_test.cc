@@ -21,8 +21,8 @@ TEST(BufferRectTest, CompletesPitches) {
   EXPECT_EQ(rect.end, rect.begin + 5 * 20 + 4 * 4 + 4);
 }
 
-// What section 5.2.2 forbids is refused: empty regions, pitches too small or unlike, sums that do
-// not fit.
+// Section 5.2.2's cases are refused: empty regions, pitches too small or unlike, sums that do not
+// fit.
 TEST(BufferRectTest, Refuses) {
   const size_t origin[3] = {0, 0, 0};
   struct Row {

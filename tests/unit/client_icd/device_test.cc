@@ -17,8 +17,8 @@ Ref<Device> DeviceWith(const std::string& list) {
   return Ref<Device>::Adopt(new Device(nullptr, 1, /*key=*/0, InfoTable(values)));
 }
 
-// What the client's own code asks of a device is what an application is told: the driver's
-// extensions, ours, and those of ours that go with one of the driver's.
+// The client's own code sees the same of a device as an application: the driver's extensions, ours,
+// and those of ours that go with one of the driver's.
 TEST(DeviceTest, HasTheExtensionsThatItIsSaidToHave) {
   const Ref<Device> plain = DeviceWith("cl_khr_fp64");
   EXPECT_TRUE(plain->HasExtension("cl_khr_fp64"));

@@ -36,7 +36,7 @@ TEST(GlFormatTest, UnsizedFormatsFollowTheirComponents) {
   EXPECT_EQ(FindUnsizedGlFormat(GL_RGB, {GL_UNSIGNED_NORMALIZED, 8, 8, 8, 0}), nullptr);
 }
 
-// What was a half is the same half again: zeros, denormals, the largest, infinities.
+// A half comes back as the same half: zeros, denormals, the largest, infinities.
 TEST(GlReadTest, HalvesSurviveFloats) {
   const auto to_float = [](uint32_t half) {
     const uint32_t sign = half >> 15;

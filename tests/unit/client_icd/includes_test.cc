@@ -82,7 +82,7 @@ TEST_F(IncludesTest, AbsolutePaths) {
   ASSERT_EQ(scan.files.size(), 3u);
   EXPECT_TRUE(Has(scan, a) && Has(scan, b) && Has(scan, c));
   EXPECT_EQ(scan.files[0].contents, "#include \"b.h\"\n#include \".sluice-host" + c + "\"\n");
-  // What is not there is left to the compiler.
+  // Headers that are not there are left to the compiler.
   EXPECT_EQ(ScanIncludes({"#include \"" + root_ + "/no.h\"\n"}, "-w", root_).options, "-w");
 }
 

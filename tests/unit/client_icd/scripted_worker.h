@@ -41,8 +41,8 @@ class ScriptedWorker : public Transport {
   void BeforeSend(std::function<void(const pb::Command&)> look);
   // It shares memory and makes shadows, with semaphores or without.
   void MakeShadows(bool semaphores);
-  // What ran of the commands for shadows: an acquire is a, a release r, large with a semaphore;
-  // c is a copy from buffer to buffer.
+  // The commands for shadows that ran: an acquire is a, a release r, large with a semaphore; c is a
+  // copy from buffer to buffer.
   std::string ShadowLog();
   // The next acquire of a shadow fails with this.
   void FailNextAcquire(cl_int status);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A native object that may have one memory object at a time, and gets its next: as soon as the
 // application has let go of the one before, whatever commands still keep it, but for those that
-// wait for something of the application's. Whether a call waited is told by the bound of that wait,
-// which only a wait asks for.
+// wait for something of the application's. The bound of a wait, which only a wait asks for, tells
+// that a call waited.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -33,7 +33,7 @@ class SharingAgainTest : public SharingSyncTest {
  protected:
   static constexpr Api kOneOnly[] = {Api::kD3d10, Api::kD3d11, Api::kDx9Media};
 
-  // What the application has.
+  // The application's objects.
   cl_mem MakeHeld(Api api, uint64_t name) {
     Ref<MemObject> memory;
     EXPECT_EQ(Create(api, &memory, name), CL_SUCCESS);

@@ -127,8 +127,8 @@ class SharingWaysTest : public SharingTest {
   const std::shared_ptr<World> world_ = std::make_shared<World>();
 };
 
-// What can be exported is imported: the handle goes ahead under the object's id, and the command
-// says what it is.
+// An object that can be exported is imported: the handle goes ahead under the object's id, and the
+// command says its kind.
 TEST_F(SharingWaysTest, ExportedTextureIsImported) {
   world_->export_status = absl::OkStatus();
   const Ref<MemObject> memory = MakeImage();

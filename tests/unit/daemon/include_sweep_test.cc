@@ -45,7 +45,8 @@ class IncludeSweepTest : public testing::Test {
   std::optional<std::string> before_;
 };
 
-// What a process left behind that did not come to remove it is swept away; what is in use is not.
+// The leavings of a process that did not come to remove them are swept away; folders in use are
+// not.
 TEST_F(IncludeSweepTest, AbandonedFoldersAreSwept) {
   const auto root_of = [](const IncludeFolder& folder) {
     pb::BuildProgram build;
@@ -88,8 +89,8 @@ std::string MakeAbandoned(const fs::path& target) {
   return folder;
 }
 
-// What stands in a folder's place once it is held is not what is removed; nor is what a link leads
-// to that was in it.
+// The sweep removes neither a thing that stands in a folder's place once the folder is held, nor
+// the target of a link that was in it.
 TEST_F(IncludeSweepTest, OnlyWhatIsHeldIsRemoved) {
   const std::string others = MakeTemporaryFolder();
   std::ofstream(others + "/file") << "text";

@@ -81,7 +81,8 @@ TEST_F(MemoryGrantTest, ARefusalChargesNothing) {
   EXPECT_TRUE(quota_.ChargeMemory(100));
 }
 
-// What is in use and what a client was promised stays; the rest goes back when the broker asks.
+// Memory in use, and memory that a client was promised, stays; the rest goes back when the broker
+// asks.
 TEST_F(MemoryGrantTest, GivesBackWhatIsNotUsed) {
   Attach([](const Question& question) { return question.bytes + 100'000; });
   EXPECT_TRUE(quota_.ChargeMemory(5000));

@@ -17,7 +17,7 @@ class TransfersTest : public LoopbackTest {
     const uint64_t context = MakeContext(device);
     queue_ = MakeQueue(context, device, flags);
     mem_ = MakeBuffer(context, kSize);
-    pb::Command command;  // What comes next finds it filled.
+    pb::Command command;  // The next reader finds it filled.
     pb::EnqueueReadBuffer& body = *command.mutable_enqueue_read_buffer();
     const uint64_t event = On(body.mutable_on(), MakeQueue(context, device));
     body.set_mem_id(mem_);

@@ -67,7 +67,7 @@ class WorkerFilesTest : public testing::Test {
   std::map<std::string, std::optional<std::string>> before_;
 };
 
-// What can be made is not missing; what is a file, or below one, is no folder.
+// A folder that can be made is not missing; a file, or a path below one, is no folder.
 TEST_F(WorkerFilesTest, SaysWhatIsInTheWay) {
   EXPECT_EQ(UnusableFolder(), "");
   Set("XDG_CACHE_HOME", "/not/made/yet");

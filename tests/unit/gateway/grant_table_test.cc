@@ -24,8 +24,8 @@ TEST_F(GrantTableTest, FindsPartOfGrant) {
   EXPECT_EQ(span.size, 40u);
 }
 
-// What was not granted is not found: another event, before, beyond, across two grants, or wrapping
-// around.
+// A span that was not granted is not found: another event, before, beyond, across two grants, or
+// wrapping around.
 TEST_F(GrantTableTest, FindsNothingElse) {
   GrantTable table;
   table.Add(7, 100, 50, {3, 4096, 50}, Mapped(0));

@@ -72,7 +72,8 @@ TEST(HeapMapTest, BoundsNumberOfSegments) {
   while (taken < 1000 && heap.Add(taken + 1, memory.Duplicate(), kSize).ok()) ++taken;
   EXPECT_GE(taken, 100u);
   EXPECT_LT(taken, 65'000u / 256);  // The broker's usual limit of sessions.
-  EXPECT_LE(open_files(), before);  // What others closed meanwhile is not ours to count.
+  // Descriptors that others closed meanwhile are not ours to count.
+  EXPECT_LE(open_files(), before);
 }
 
 // A frame may be ahead of its segment: the reader waits for it, and no longer than until there is

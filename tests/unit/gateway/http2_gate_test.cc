@@ -108,7 +108,7 @@ TEST_F(Http2GateTest, HeadersWithoutEnd) {
   EXPECT_NE(empty.offence(), "");
 }
 
-// Who is not known yet may send few bytes.
+// A peer that is not known yet may send few bytes.
 TEST_F(Http2GateTest, NewcomersSendLittle) {
   EXPECT_EQ(Send(Frame(kHeaders, kEndHeaders, 1, 300)).wait_ms, 0);
   EXPECT_GT(Send(Frame(kData, 0, 1, 200'000)).wait_ms, 1000);

@@ -151,7 +151,8 @@ TEST_F(NetworkHostileTest, ImproperOpenStartsNoWorker) {
 }
 
 // A client that tells its version is told the daemon's; one that tells none, as all did once, or
-// what is none, is served as ever. Who asks for what this daemon does not know reads both.
+// what is none, is served as ever. A client that asks for a feature unknown to this daemon reads
+// both.
 TEST_F(NetworkHostileTest, VersionsAreTold) {
   v1::SessionOpened opened;
   RawClient newer(gateway_.endpoint(), kStream);

@@ -73,8 +73,8 @@ class MuteListener {
   std::vector<os::UniqueFd> taken_;
 };
 
-// Who takes no connection is not there, and nobody waits long for that one; who has taken it may be
-// busy, and has all the time that the caller has.
+// A peer that takes no connection is not there, and nobody waits long for it. One that has taken it
+// may be busy, and has all the time that the caller has.
 TEST_F(RemoteChannelTest, BusyIsNotAbsent) {
   ::setenv("SLUICE_CONNECT_TIMEOUT_MS", "100", 1);
   MuteListener listener;

@@ -153,7 +153,7 @@ TEST_F(ControlGroupsTest, ReadsFiles) {
   EXPECT_TRUE(absl::IsNotFound(WriteToGroup(group, "io.weight", "1")));
 }
 
-// What is in a group goes with it; what has somebody in it stays.
+// The groups in a group go with it; a group with a process in it stays.
 TEST_F(ControlGroupsTest, RemovesWhatIsEmpty) {
   fs::create_directories(mount_ + "/lab/one/two");
   EXPECT_TRUE(RemoveGroup(mount_ + "/lab"));

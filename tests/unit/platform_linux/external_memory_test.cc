@@ -90,8 +90,8 @@ TEST_F(ExternalMemoryTest, BestDeviceIsFound) {
   EXPECT_TRUE(!(*best)->is_cpu() || (*best)->device_uuid() == device_->device_uuid());
 }
 
-// Who maps the descriptor finds the memory where it is said to be, whatever its size, and zero. A
-// descriptor that can shrink, or is of other memory, is not to be mapped.
+// A process that maps the descriptor finds the memory at the place that was named, whatever its
+// size, and zero. A descriptor that can shrink, or is of other memory, is not to be mapped.
 TEST_F(ExternalMemoryTest, DescriptorSaysWhereTheMemoryIs) {
   for (const uint64_t bytes : {uint64_t{1}, uint64_t{4097}, kBytes}) {
     const auto memory = device_->AllocateBuffer(bytes, ExternalHandle::kOpaqueFd);
@@ -183,7 +183,7 @@ TEST_F(ExternalMemoryTest, WhatIsMissingIsSaid) {
 TEST_F(ExternalMemoryTest, NothingIsLeftOpen) {
   int descriptors = 0;
   for (int i = 0; i < 50; ++i) {
-    if (i == 5) descriptors = CountOpenDescriptors();  // What the driver keeps for itself is there.
+    if (i == 5) descriptors = CountOpenDescriptors();  // The driver's own part is there.
     const auto memory = device_->AllocateBuffer(kBytes, ExternalHandle::kOpaqueFd);
     ASSERT_TRUE(memory.ok()) << memory.status();
     ASSERT_TRUE((*memory)->Export().ok());

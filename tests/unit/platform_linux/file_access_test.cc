@@ -75,9 +75,9 @@ TEST_F(FileAccessTest, OnlyWhatIsAllowed) {
             0);
 }
 
-// What lies below a folder that is writable may be anything that an earlier process put there: a
-// link in that place opens nothing, whichever of the two is named first or is read only, and
-// neither what was allowed by other means nor the folder is closed by it.
+// Below a writable folder may lie anything that an earlier process put there. A link in that place
+// opens nothing, whichever of the two is named first or is read only. Neither the folder nor other
+// permissions are lost by it.
 TEST_F(FileAccessTest, LinksOfOthersOpenNothing) {
   for (const char* target : {"/", "/hidden", "/", "/hidden/file"}) {
     const std::string to = (std::string(target) == "/" ? "" : root_) + target;

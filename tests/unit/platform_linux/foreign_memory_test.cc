@@ -66,8 +66,8 @@ TEST(ForeignMemoryTest, RefusesWhatCannotBeRead) {
   }
 }
 
-// What is no memory is refused: pipes, devices, folders, files of other file systems, nothing at
-// all.
+// Descriptors of no memory are refused: pipes, devices, folders, files of other file systems,
+// nothing at all.
 TEST(ForeignMemoryTest, RefusesWhatIsNoMemory) {
   const int before = CountOpenDescriptors();
   {

@@ -41,7 +41,7 @@ struct Memory {
   UniqueFd read_only;
 };
 
-// Who may write gives the memory over: to the daemon, which lends it to readers.
+// An owner that may write gives the memory over: to the daemon, which lends it to readers.
 TEST(LentMemoryTest, WritersMemoryIsTakenOver) {
   const Memory memory(0666);
   TakeOverLentMemory(memory.fd.get(), /*final_seals=*/false);
@@ -49,8 +49,8 @@ TEST(LentMemoryTest, WritersMemoryIsTakenOver) {
   EXPECT_TRUE(LendForReading(memory.fd.get(), LentKind::kMemfd, kReader, false).ok());
 }
 
-// Who may only read has none to give: it stays as its owner has it, and is lent to nobody who could
-// open it for writing.
+// A process that may only read has none to give: the memory stays as its owner has it, and is lent
+// to nobody who could open it for writing.
 TEST(LentMemoryTest, ReadersMemoryStaysItsOwners) {
   for (const mode_t mode : {0666u, 0644u}) {
     const Memory memory(mode);

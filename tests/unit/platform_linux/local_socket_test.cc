@@ -288,7 +288,7 @@ TEST_F(LocalSocketTest, PeerIdentityIsTheKernels) {
   EXPECT_EQ(peer->pid, ::getpid());
 }
 
-// What is no connected socket has no peer: an error, not somebody's uid.
+// A descriptor that is no connected socket has no peer: an error, not somebody's uid.
 TEST_F(LocalSocketTest, NoPeerNoIdentity) {
   EXPECT_FALSE(GetPeerIdentity(STDERR_FILENO).ok());
   const UniqueFd lonely(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

@@ -89,7 +89,7 @@ TEST(ProcessTest, ChildHasExactlyItsDescriptors) {
   EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
 }
 
-// What a process may be to the children that it has not made itself.
+// The standing of a process towards children that it has not made itself.
 enum class Parent { kOrdinary, kSubreaper, kProcessOne, kIgnoresChildren };
 
 int OpenDescriptorsOf(pid_t number) {
@@ -350,7 +350,7 @@ TEST(ProcessTest, ChildBecomesUser) {
   child->WaitAndReap(-1);
 }
 
-// Who has a child's user already can hold it up before its exec. Nobody waits for that, and the
+// A process with the child's user can hold it up before its exec. Nobody waits for that, and the
 // child is what it was to be once it is let go. (Here by a lease, which keeps others from opening a
 // file.)
 TEST(ProcessTest, ChildOfAnotherUserIsNotAwaited) {

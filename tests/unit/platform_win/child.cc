@@ -81,7 +81,7 @@ int AnswerDoorbell() {
   return 0;
 }
 
-// What the administrators' group is good for in this token.
+// The use of the administrators' group in this token.
 std::string Administrators(HANDLE token) {
   alignas(SID) BYTE administrators[SECURITY_MAX_SID_SIZE];
   DWORD length = sizeof(administrators);
@@ -192,8 +192,8 @@ int Hide() {
   return 0;
 }
 
-// What a process of the same token can open of another: its memory and handles (1), the power over
-// its access list (2), its threads (4), and whether it sees it at all (8).
+// Rights that a process of the same token can open another with: its memory and handles (1), the
+// power over its access list (2), its threads (4), and sight of it at all (8).
 int LookInto(const std::string& process, const std::vector<std::string>& threads) {
   const auto pid = static_cast<DWORD>(std::stoul(process));
   int seen = 0;
@@ -270,8 +270,8 @@ int LoadAsStranger(const std::string& library) {
   return ::LoadLibraryA(library.c_str()) != nullptr ? 0 : 10;
 }
 
-// What a console says: somebody logs off, and closing, after which a system ends the process as
-// soon as it is answered. Ends well before that.
+// A console's events: somebody logs off, and closing, after which a system ends the process as soon
+// as it is answered. Ends well before that.
 int ConsoleIsClosed() {
   const auto signals = StopSignals::Open();
   if (!signals.ok()) return 10;

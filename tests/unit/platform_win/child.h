@@ -12,7 +12,7 @@ namespace sluice::os {
 // How it is started; the environment is what a child on Windows cannot do without.
 SpawnOptions ChildOptions(const std::string& part);
 
-// What it does. Its exit code is its answer: 0 if all was as the part wants it.
+// Its task. Its exit code is its answer: 0 if all was as the part wants it.
 int RunChildPart(const std::string& part, int argc, char** argv);
 
 // The part "tell-output", of child_output_test.cc: logs what a child of this part writes.

@@ -46,7 +46,7 @@ TEST(InstallationLockTest, OneAtATime) {
   EXPECT_TRUE(TakeElsewhere(0).ok());
 }
 
-// Who waits for one has it when that one goes.
+// A process that waits for one has it when that one goes.
 TEST(InstallationLockTest, PassedOn) {
   std::optional<absl::StatusOr<broker::InstallationLock>> first(
       broker::InstallationLock::Take(kName, 0));

@@ -39,8 +39,8 @@ class LocalSocketTest : public testing::Test {
   UniqueFd there_;
 };
 
-// What a thread began to read ends with the thread: the connection does not, and a message that
-// comes afterwards arrives, whether it is waited for or received at once.
+// A read that a thread began ends with the thread. The connection does not, and a message that
+// comes afterwards arrives, if it is waited for or received at once.
 TEST_F(LocalSocketTest, ReaderThreadEnds) {
   for (const bool wait : {true, false}) {
     DWORD id = 0;
@@ -317,7 +317,7 @@ TEST_F(LocalSocketTest, ManyClientsAtOnce) {
   EXPECT_EQ(connected, kClients);
 }
 
-// Who connects without the greeting is never accepted, and keeps nobody else out.
+// A client that connects without the greeting is never accepted, and keeps nobody else out.
 TEST_F(LocalSocketTest, SilentConnectionsKeepNobodyOut) {
   const std::string name = FreshPipeName();
   const auto listener = ListenLocal(name, 0600, 4);

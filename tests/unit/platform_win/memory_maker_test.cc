@@ -123,7 +123,7 @@ TEST_F(MemoryMakerTest, WhatCannotShareSaysSo) {
   EXPECT_TRUE(maker_.Make(wire::ResourceBacking::kMemfd, 4096).ok());
 }
 
-// What one resource cannot be says nothing of the next.
+// The failure of one resource says nothing of the next.
 TEST_F(MemoryMakerTest, RefusalsAreTheResources) {
   answer_ = absl::InvalidArgumentError("no such texture");
   EXPECT_TRUE(

@@ -98,7 +98,7 @@ TEST(PipeAccessTest, MonitorsAreAGroup) {
   EXPECT_TRUE(Allows(list, OwnToken(), kPipeClientAccess)) << "an administrator";
 }
 
-// What lists have in common with the system's own writing of them.
+// The form that lists share with the system's own writing of them.
 std::wstring AsTheSystemWritesIt(PSECURITY_DESCRIPTOR descriptor) {
   wchar_t* text = nullptr;
   if (!::ConvertSecurityDescriptorToStringSecurityDescriptorW(

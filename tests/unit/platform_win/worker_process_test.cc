@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Who holds a folder keeps it from others, and from being removed, until it lets go.
+// The holder of a folder keeps it from others, and from being removed, until it lets go.
 TEST(WorkerProcessTest, FoldersAreHeld) {
   const std::string folder = worker::MakeTemporaryFolder();
   ASSERT_NE(folder, "");

@@ -34,7 +34,7 @@ TEST(ImageFormatTest, PackedElements) {
   EXPECT_EQ(ElementBytes({CL_DEPTH_STENCIL, CL_FLOAT}), 8u);
 }
 
-// What is no order or no type has no size.
+// A number that is no order or no type has no size.
 TEST(ImageFormatTest, Unknown) {
   EXPECT_EQ(ElementBytes({0, CL_FLOAT}), 0u);
   EXPECT_EQ(ElementBytes({CL_RGBA, 0}), 0u);

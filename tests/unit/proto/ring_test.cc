@@ -241,7 +241,7 @@ TEST_F(RingTest, NotifyRingsForTheStatesThatAsk) {
     const uint32_t before = shared_.bell.load();
     writer_->Notify(c.wake, c.event_id);
     EXPECT_EQ(shared_.bell.load() != before, c.rings) << c.state << " " << static_cast<int>(c.wake);
-    // Who has been rung for is awake, so that the next frame costs no system call.
+    // A reader that has been rung for is awake, so that the next frame costs no system call.
     EXPECT_EQ(shared_.sleep_state.load() == kAwake, c.rings || c.state == kAwake);
   }
 }

@@ -9,7 +9,7 @@
 namespace sluice::wire {
 namespace {
 
-// What is there already is found without spending any budget.
+// A thing that is there already is found without spending any budget.
 TEST(SpinTest, FindsWhatIsThere) {
   AdaptiveSpin spin;
   EXPECT_TRUE(spin.Until([] { return true; }));
@@ -112,7 +112,7 @@ TEST(SpinTest, SpinsAsLongAsAWakeUpTakes) {
   }
 }
 
-// What another thread brings is found without a sleep if both have one processor.
+// Another thread's work is found without a sleep if both have one processor.
 TEST(SpinTest, LetsTheBringerRun) {
   if (!HasOneProcessor()) GTEST_SKIP() << "for one processor: SpinTest.OnOneProcessor runs it";
   constexpr int kRounds = 200;

@@ -99,7 +99,7 @@ TEST_F(TextureTest, TexturesComeWithTheirFence) {
   sluice_handle_close(&handle);
   info.shape.width = 1;
   EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_FAILED);
-  info.shape.width = 2;  // What the allocator says is wrong with it is told as that.
+  info.shape.width = 2;  // The allocator's own account of its trouble reaches the log.
   EXPECT_EQ(sluice_create(client.get(), &info, &read, &write), SLUICE_INVALID_ARGUMENT);
   info.shape.width = 64;
   info.flags = 0;
@@ -107,7 +107,7 @@ TEST_F(TextureTest, TexturesComeWithTheirFence) {
   EXPECT_EQ(sluice_export(client.get(), &read, SLUICE_READ, &handle), SLUICE_UNSUPPORTED);
 }
 
-// What the allocator says of Vulkan's memory arrives: whose it is, and whether and where it can be
+// The allocator's words about Vulkan's memory arrive: whose it is, and whether and where it can be
 // mapped.
 TEST_F(VulkanTest, MemorySaysWhereItIs) {
   BrokerProcess broker(directory_, {});

@@ -19,7 +19,7 @@ namespace {
 
 class MemoryTest : public ResourceTest {};
 
-// What somebody who has `fd` can do to write to its memory. 0: nothing worked; else which did.
+// The ways in which a holder of `fd` can write to its memory. 0: nothing worked; else which did.
 int TryToWrite(int fd) {
   if (::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED) return 1;
   void* mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
@@ -167,7 +167,7 @@ TEST_F(MemoryTest, ImportsCountInWhole) {
   EXPECT_EQ(sluice_import(client.get(), &info, large.get(), &read, &write), SLUICE_LIMIT);
   EXPECT_NE(std::string(sluice_error_text()).find("max_bytes_per_user"), std::string::npos);
   const os::UniqueFd exact = MakeMemfd((1 << 20) - 1, F_SEAL_SHRINK | F_SEAL_GROW);
-  for (int i = 0; i < 3; ++i) {  // What was counted is given back.
+  for (int i = 0; i < 3; ++i) {  // All that was counted is given back.
     ASSERT_EQ(sluice_import(client.get(), &info, exact.get(), &read, &write), SLUICE_OK)
         << sluice_error_text();
     sluice_capability other_read, other_write;

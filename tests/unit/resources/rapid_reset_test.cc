@@ -101,7 +101,7 @@ class Resetter {
     waiting_ += Frame(3, 0, stream_, std::string("\0\0\0\x08", 4));
     stream_ += 2;
   }
-  // What there is: counts frames of data, acknowledges settings. False: the end.
+  // Reads all that is there: counts frames of data, acknowledges settings. False: the end.
   bool Read() {
     char some[64 * 1024];
     ssize_t got;
@@ -183,7 +183,7 @@ class RapidResetTest : public ResourceTest {
 
   BrokerProcess broker_{directory_, {}};
   Client innocent_{broker_.endpoint()};
-  sluice_capability own_ = {};  // What the innocent client has for itself.
+  sluice_capability own_ = {};  // The innocent client's own room.
   std::string read_;  // Opens what the other has too, who may hold it as long as it likes.
   int64_t before_kb_ = 0;
   std::unique_ptr<RawClient> client_;
@@ -226,7 +226,8 @@ TEST_F(RapidResetTest, ManyConnectionsCostLittle) {
   ExpectServing(broker_);
 }
 
-// Who opens calls without end before our settings are acknowledged is cut off, at little cost.
+// A client that opens calls without end before our settings are acknowledged is cut off, at little
+// cost.
 TEST_F(RapidResetTest, OpenCallsBeforeSettings) {
   int batches = 0;
   while (batches < 1000 && resetter_->SendOpen(100)) ++batches;

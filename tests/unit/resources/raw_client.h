@@ -31,7 +31,7 @@ struct RawClient {
 
 class ResourceTest : public testing::Test {
  protected:
-  // What must hold again after whatever a test did to the daemon.
+  // This must hold again after whatever a test did to the daemon.
   static void ExpectServing(const BrokerProcess& broker);
   // How many descriptors a broker has whose allocator runs already, at rest.
   static int Baseline(const BrokerProcess& broker);

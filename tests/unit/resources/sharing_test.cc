@@ -236,7 +236,7 @@ TEST_F(SharingTest, ForkedChildIsTold) {
   EXPECT_EQ(sluice_acquire(client.get(), &read, SLUICE_READ, 0, &hold), SLUICE_OK);
 }
 
-// What a child of a process that uses gRPC does with a connection of its own. 0: all of it worked.
+// A child of a process that uses gRPC, with a connection of its own. 0: all of it worked.
 int UseOwnConnection(const std::string& endpoint, const sluice_capability& read,
                      const sluice_capability& write) {
   ::alarm(kTestTimeoutMs / 1000);  // A hang is a failure.
@@ -306,7 +306,7 @@ TEST_F(SharingTest, ForkedChildConnectsForItself) {
   sluice_watch_close(watch);
 }
 
-// What a child holds through a process of its own ends with the child.
+// The tickets that a child holds through a process of its own end with the child.
 TEST_F(SharingTest, ForkedChildsHoldEndsWithIt) {
   BrokerProcess broker(directory_, {});
   const std::string endpoint = broker.endpoint();

@@ -10,7 +10,7 @@ extern "C" {
 
 namespace {
 
-// What is said of it; "" if it is taken.
+// The plugin's complaint about it; "" if it is taken.
 std::string ProblemOf(const std::string& text) {
   JobRequest request;
   Problem problem;

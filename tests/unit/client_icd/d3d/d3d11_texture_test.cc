@@ -28,7 +28,7 @@ FakeDaemon* g_daemon = nullptr;
 
 }  // namespace
 
-// What sluice.cc has for the entry points under test.
+// Stand-ins for the functions of sluice.cc that the entry points under test call.
 namespace sluice::client {
 
 sluice_status Fail(sluice_status status, const std::string& why) {
@@ -154,8 +154,8 @@ TEST_F(D3d11TextureTest, SaysWhatIsLacking) {
   refused("CreateFence: 0x80004005");
 }
 
-// What the daemon refuses is told as it is; what is no Direct3D resource is refused, and its
-// handles are closed; so are null arguments.
+// A refusal of the daemon's is passed on as it is. An object that is no Direct3D resource is
+// refused, and its handles are closed; so are null arguments.
 TEST_F(D3d11TextureTest, Refusals) {
   sluice_d3d11* opened = nullptr;
   daemon_.exports = SLUICE_PERMISSION_DENIED;

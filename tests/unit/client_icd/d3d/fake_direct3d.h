@@ -18,7 +18,7 @@ namespace sluice::client::sharing {
 
 class FakeDirect3d {
  public:
-  // What textures and buffers have: to be shared by handle, and a keyed mutex.
+  // Textures and buffers have these: to be shared by handle, and a keyed mutex.
   struct Resource {
     Resource();
     virtual ~Resource() = default;
