@@ -18,7 +18,7 @@ import tempfile
 import harness
 
 HANG_SECONDS = 60  # Far above what any of this takes; only a hang reaches it.
-GONE_SECONDS = 1.0  # A dead application's worker ends within that (tests/README.md).
+GONE_SECONDS = 1.0  # A dead application's worker ends within that (README.md).
 DEVICE_NOT_AVAILABLE = -2
 EVENTS_IN_WAIT_LIST = -14
 BUILD_ERROR = -2
