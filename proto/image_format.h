@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image format says about bytes: how large an element is; and how an image lies in memory
-// that client and worker share (client_icd/objects/README.md, "Data"). Needed where the client lays
-// out image data before, or without, asking the driver: initial contents, host pitches, tightly
-// packed transfers; and by both sides for images in the heap. Thread-safe: no state.
+// An image format's bytes: how large an element is; and how an image lies in memory that client and
+// worker share (client_icd/objects/README.md, "Data"). Needed where the client lays out image data
+// before, or without, asking the driver: initial contents, host pitches, tightly packed transfers;
+// and by both sides for images in the heap. Thread-safe: no state.
 #pragma once
 
 #include <CL/cl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What broker and worker say to each other of an account's part: of device memory, and of sessions
+// Messages between broker and worker about an account's part of device memory, and about sessions
 // that start (broker_messages.h, whose rules hold here); and how a client is told what its account
 // may have.
 #pragma once

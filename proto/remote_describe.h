@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libsluice_remote.so exports as `sluice_remote_describe`: asks a daemon on the network for
-// its platform snapshot (a serialised PlatformSnapshot) and calls `deliver` once with its bytes.
-// For the driver and for sluicectl, which must see the same. Only standard C types, so that the
-// library may carry another protobuf. Any thread; bounded by `timeout_ms`.
+// The function that libsluice_remote.so exports as `sluice_remote_describe`: asks a daemon on the
+// network for its platform snapshot (a serialised PlatformSnapshot) and calls `deliver` once with
+// its bytes. For the driver and for sluicectl, which must see the same. Only standard C types, so
+// that the library may carry another protobuf. Any thread; bounded by `timeout_ms`.
 #pragma once
 
 #include <cstdint>

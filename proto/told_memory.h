@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What devices say of their memory to a client that may have less of it (MemoryIn). Thread-safe.
+// The sizes of memory that devices report to a client that may have less of it (MemoryIn).
+// Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the files of Sluice's client lie: libraries and programs that the driver, libsluice and
+// The places of the files of Sluice's client: libraries and programs that the driver, libsluice and
 // sluicectl load or start. The one list of the places where an installation or a build tree has
 // them. Thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a program's daemons are: the text of SLUICE_ENDPOINT or of --endpoint, and what holds
-// without it. The one rule for the OpenCL driver, libsluice and sluicectl. Thread-safe.
+// A program's daemons: the text of SLUICE_ENDPOINT or of --endpoint, and what holds without it. The
+// one rule for the OpenCL driver, libsluice and sluicectl. Thread-safe.
 #pragma once
 
 #include <string>

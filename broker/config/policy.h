@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may connect, and who may have how many sessions. Accounts (tenants/tenant.h) come from the
-// kernel or from the gateway's authentication of a network client, never from a client's message.
-// The broker itself holds what is counted here: a worker cannot talk its way past it.
+// The rules for connections, and for the number of sessions. Accounts (tenants/tenant.h) come from
+// the kernel or from the gateway's authentication of a network client, never from a client's
+// message. The broker itself holds what is counted here: a worker cannot talk its way past it.
 //
 // Owner: the Broker. Loop thread only.
 #pragma once

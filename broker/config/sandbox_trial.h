@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the sandbox depends on more than the kernel: a user, the bounds of a container or of a
-// unit, a security module. A worker that is started for nothing else tries it, as workers will.
+// The parts of the sandbox that depend on more than the kernel: on a user, the bounds of a
+// container or of a unit, a security module. A worker that is started for nothing else tries it, as
+// workers will.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the daemon's process itself needs from the system before it serves. Call from the main
+// The needs of the daemon's own process from the system before it serves. Call from the main
 // thread, before other threads are started.
 #pragma once
 

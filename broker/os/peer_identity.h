@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who is at the other end of a local socket, as the kernel says it (never as a message says it).
-// uid and gid are those of the process that connected and may authorise. The pid may only be
+// The process at the other end of a local socket, as the kernel identifies it (a message never
+// does). uid and gid are those of the process that connected and may authorise. The pid may only be
 // logged, since a pid looked up afterwards can be another process; `pidfd` (Linux 6.5 and later,
 // else invalid) names the process itself. Thread-safe.
 //

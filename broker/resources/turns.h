@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whose turn it is at one resource: many readers or one writer, first come first served. A reader
+// The order of turns at one resource: many readers or one writer, first come first served. A reader
 // that comes after a waiting writer waits behind it, so that neither kind can starve the other.
 //
 //   Request --> [waiting] --> [holding] --> End

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver would like a person to know. Silent unless SLUICE_LOG is set (debug, info,
-// warning or error): the process belongs to a stranger. One line each on stderr. Thread-safe.
+// The driver's messages for a person. Silent unless SLUICE_LOG is set (debug, info, warning or
+// error): the process belongs to a stranger. One line each on stderr. Thread-safe.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a transfer's bytes lie in the application's memory. On the wire they are tightly packed:
+// The place of a transfer's bytes in the application's memory. On the wire they are tightly packed:
 // rows, one after the other, of slices, one after the other. In the application's memory rows and
 // slices are strided.
 //

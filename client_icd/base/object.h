@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every OpenCL object of this driver has in common: the dispatch pointer that loaders expect
+// The common part of every OpenCL object of this driver: the dispatch pointer that loaders expect
 // first, a kind by which a handle is recognised, an id on the wire, and two counts.
 //
 //   app count       the application's references: clRetain*, clRelease*, CL_*_REFERENCE_COUNT

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the one of our plugins (libsluice_remote.so, libsluice.so) cannot be used in this
+// Finds out if one of our plugins (libsluice_remote.so, libsluice.so) cannot be used in this
 // process: beside another gRPC, or in a second namespace of the linker. Thread-safe. No other is in
 // the way where the plugins hide a gRPC of their own (the portable client, deploy/portable):
 // nothing of it can meet another.

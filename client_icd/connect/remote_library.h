@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the network transport's two functions are. On Linux in libsluice_remote.so, loaded the
-// first time a remote endpoint is used: it brings gRPC and TLS, which an application with a local
-// daemon need not carry. Looked for beside this library, then in ../lib/sluice and sluice/ below
-// it. In a process where gRPC cannot be, a helper program beside it stands in (network_helper.h).
-// On Windows linked into the driver (remote/remote_linked.cc): each DLL has symbols of its own
-// there, so that nothing can clash. Thread-safe.
+// Finds the network transport's two functions. On Linux in libsluice_remote.so, loaded the first
+// time a remote endpoint is used: it brings gRPC and TLS, which an application with a local daemon
+// need not carry. Looked for beside this library, then in ../lib/sluice and sluice/ below it. In a
+// process where gRPC cannot be, a helper program beside it stands in (network_helper.h). On Windows
+// linked into the driver (remote/remote_linked.cc): each DLL has symbols of its own there, so that
+// nothing can clash. Thread-safe.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the entry points share: a status for the caller, and its words for the calling thread.
+// Shared by the entry points: a status for the caller, and its words for the calling thread.
 // Thread-safe.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether gRPC can be used in this process. It does not survive a fork: a child shares its parent's
-// epoll set, so that what the child adds there is told to the parent, with addresses of the child.
-// Nor can it be in a second namespace of the linker (dlmopen). And it aborts a process whose
-// environment it does not understand. Thread-safe.
+// Finds out if gRPC can be used in this process. It does not survive a fork: a child shares its
+// parent's epoll set, so that what the child adds there is told to the parent, with addresses of
+// the child. Nor can it be in a second namespace of the linker (dlmopen). And it aborts a process
+// whose environment it does not understand. Thread-safe.
 #pragma once
 
 #include "absl/status/status.h"

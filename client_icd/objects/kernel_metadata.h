@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client knows about a kernel of a built program: the worker's description, the sizes its
+// The client's knowledge of a kernel of a built program: the worker's description, the sizes its
 // arguments must have, and the sizes that the driver has accepted where no rule gives one. Shared
 // by the kernels made of one name and build. Thread-safe: constant but for the accepted sizes,
 // which have a lock.

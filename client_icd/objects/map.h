@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a memory object's mappings are: regions that the application may touch between clEnqueueMap*
-// and clEnqueueUnmapMemObject. Four sorts of memory are handed out:
+// A memory object's mappings: regions that the application may touch between clEnqueueMap* and
+// clEnqueueUnmapMemObject. Four sorts of memory are handed out:
 //
 //   heap      buffers and images in the shared heap, of which SVM is a part: the very bytes,
 //             nothing travels; the commands are EnqueueMapShared and EnqueueUnmapShared

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libsluice_remote.so exports (client_icd/session/transport.h): the driver finds these by
+// The exports of libsluice_remote.so (client_icd/session/transport.h): the driver finds these by
 // name.
 #include <grpc/support/log.h>
 

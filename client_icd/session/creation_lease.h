@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session may still create without asking: the worker says in its answers how far the
-// session's limits are away (Lease). Creations within that cannot fail by them, so that nobody has
-// to wait for the answer. Objects that are released meanwhile count with the next answer.
-// Thread-safe.
+// The objects that a session may still create without asking: the worker says in its answers how
+// far away the session's limits are (Lease). Creations within that cannot fail by them, so that
+// nobody has to wait for the answer. Objects that are released meanwhile count with the next
+// answer. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the worker wants the bytes of which transfer: filled from Grant frames on their way to the
-// client, asked when the client's TransferChunk comes back with the bytes. Only what was granted
-// can be written, and only there.
+// The places where the worker wants the bytes of each transfer: filled from Grant frames on their
+// way to the client, asked when the client's TransferChunk comes back with the bytes. Only what was
+// granted can be written, and only there.
 //
 // Owner: a StreamSession. Thread-safe: replies and commands pass on different threads.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the host's files the broker's helpers need; everything else is out of their reach
+// The host's files that the broker's helpers need; everything else is out of their reach
 // (broker/os/file_access.h) from before the gateway hears a stranger's byte, or the allocator loads
 // a driver. Each confines itself once, by main, before any other thread. OK where the system cannot
 // too: then a helper reaches what its user may, as the daemon's log says of workers. (A worker's

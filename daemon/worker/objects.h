@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the worker keeps of each OpenCL object of its session. Objects are shared with whatever
-// still works on them (a build, a transfer), so that a release never pulls one away. The session
-// thread changes them; the fields that other threads read are constant after construction.
+// The worker's record of each OpenCL object of its session. Objects are shared with whatever still
+// works on them (a build, a transfer), so that a release never pulls one away. The session thread
+// changes them; the fields that other threads read are constant after construction.
 #pragma once
 
 #include <algorithm>

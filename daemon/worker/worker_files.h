@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker needs of the host's files: the parts that OpenCL drivers and their compilers are
-// made of, device nodes, what they read about the machine, and the caches that are this worker's.
+// The host's files that a worker needs: the parts that OpenCL drivers and their compilers are made
+// of, device nodes, what they read about the machine, and the caches that are this worker's.
 // Everything else is the host's business, and out of reach from before the first driver is loaded
 // (broker/os/file_access.h). Confined once, by main, before any other thread.
 #pragma once

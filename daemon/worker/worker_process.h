@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a worker asks of the system for its own process. Thread-safe but for HoldSessionNice and
+// A worker's requests to the system for its own process. Thread-safe but for HoldSessionNice and
 // CaptureStdout, which are called once, before there are other threads.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sluicectl prints. Single thread.
+// The output of sluicectl. Single thread.
 #pragma once
 
 #include <nlohmann/json.hpp>

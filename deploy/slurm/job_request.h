@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a user asks for by --sluice=share:25,mem:4G,sessions:8. The text comes from anybody: a
+// A user's request by --sluice=share:25,mem:4G,sessions:8. The text comes from anybody: a
 // submission, a variable of the job's, a message. It is read in the submitting program and once
 // more as root on the node.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process can listen where it is told to, asked of the system before gRPC is: so that
-// a person reads the reason, and not gRPC's. Plain functions.
+// Checks that this process can listen where it is told to, before gRPC tries: so a person reads the
+// system's reason, not gRPC's. Plain functions.
 #pragma once
 
 #include <cstdint>

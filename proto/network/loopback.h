@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether an address can only be reached from this machine: the one case in which the network needs
-// no TLS. Used by the daemon for where it listens and by the client for whom it connects to. A
-// name other than localhost never counts: what it resolves to is the resolver's to say.
+// Finds out if an address can only be reached from this machine: the one case in which the network
+// needs no TLS. Used by the daemon for where it listens and by the client for whom it connects to.
+// A name other than localhost never counts: what it resolves to is the resolver's to say.
 #pragma once
 
 #include <string_view>

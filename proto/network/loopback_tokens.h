@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who may speak on a port of loopback, which anybody on the machine can connect to: whoever shows a
+// The key to a port of loopback, to which anybody on the machine can connect: a peer must show a
 // token that travelled another way (a pipe, whose access list says who may have it). A token is 256
 // random bits, is bound to the first connection that shows it, and ends with the pipe it came
 // through. All tokens are compared, each in constant time, so that nothing is learnt from how long

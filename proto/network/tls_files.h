@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether PEM files hold what they should, for errors that gRPC does not give: it only fails later,
+// Checks the contents of PEM files, for errors that gRPC does not give: it only fails later,
 // without naming a file. The client's side uses it too. Plain functions.
 #pragma once
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a bearer token's file may look like: text that any editor has written, one token a line;
-// blank lines and lines that begin with '#' are skipped. A line "@lab TOKEN" names the tenant whose
-// token it is. The one rule for the gateway, which reads
-// the tokens that it accepts, and the client, which reads the one that it shows: one file serves
-// both. Thread-safe.
+// The format of a bearer token's file: text that any editor has written, one token a line; blank
+// lines and lines that begin with '#' are skipped. A line "@lab TOKEN" names the tenant whose token
+// it is. The one rule for the gateway, which reads the tokens that it accepts, and the client,
+// which reads the one that it shows: one file serves both. Thread-safe.
 #pragma once
 
 #include <cstddef>

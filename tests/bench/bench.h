@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the benchmark's row files share: the device under measurement, a clock, medians, and the
-// list of results. A row is one number under a fixed name; units are in the name's end (_us, _ns,
-// _ms, _gbs, _per_s). bench.py knows which direction is better and what the budget is.
+// Shared by the benchmark's row files: the device under measurement, a clock, medians, and the list
+// of results. A row is one number under a fixed name; units are in the name's end (_us, _ns, _ms,
+// _gbs, _per_s). bench.py knows which direction is better and what the budget is.
 //
 // Owner: main. One thread. Any OpenCL error ends the program with the call's name: a benchmark of
 // calls that fail measures nothing.

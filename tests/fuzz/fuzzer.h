@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fuzzer gives to the program around it: libFuzzer, or standalone_main.cc.
+// A fuzzer's functions for the program around it: libFuzzer, or standalone_main.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sharing by EGL must leave alone: the application's GL, its EGL error and what is current.
+// Sharing by EGL must leave these alone: the application's GL, its EGL error and what is current.
 #include <CL/cl_egl.h>
 #include <EGL/egl.h>
 #include <EGL/eglext.h>

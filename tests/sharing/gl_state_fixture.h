@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of OpenCL must leave as it is in the application's GL: its state, its errors, and
+// A call of OpenCL must leave these as they are in the application's GL: its state, its errors, and
 // what is current. Owner: each test has its own. Thread: the test's.
 #pragma once
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plug-in host does to the driver: loads it, uses it, lets it go, and ends without a
-// release.
+// A plug-in host's use of the driver: loads it, uses it, lets it go, and ends without a release.
 //
 //   driver_life DRIVER.dll none            no daemon is there: no platform, soon, and nothing
 //                                          written

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a memory object made from a native object has beside others: whose it is, whether OpenCL
+// The additional state of a memory object made from a native object: whose it is, whether OpenCL
 // has it, and how its bytes travel. Its states, and who makes each transition:
 //
 //               EnqueueAcquire, accepted

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Direct3D's formats and subresources are as OpenCL images. Formats are by number, as DXGI and
-// Direct3D 9 give them, so that this needs no Windows header; sharing/d3d/ checks the numbers
-// against those. Thread-safe: constants.
+// Direct3D's formats and subresources as OpenCL images. Formats are by number, as DXGI and Direct3D
+// 9 give them, so that this needs no Windows header; sharing/d3d/ checks the numbers against those.
+// Thread-safe: constants.
 #pragma once
 
 #include <CL/cl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Direct3D adapters have in common: on which thread the application's Direct3D is used,
+// The rules common to the Direct3D adapters: on which thread the application's Direct3D is used,
 // and when an entry point waits.
 //
 // A device that may be used by several threads (multithread protection, D3DCREATE_MULTITHREADED) is

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands between the network and gRPC: it listens, ends TLS, counts who comes, and hands gRPC
-// connections whose peers are known (README.md). platform_linux/gateway has it; on Windows
+// The front stands between the network and gRPC: it listens, ends TLS, counts connections, and
+// hands gRPC those whose peers are known (README.md). platform_linux/gateway has it; on Windows
 // (platform_win/gateway) gRPC listens and ends TLS itself, since it takes no socket from others
 // there.
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a driver really works in the memory that CL_MEM_USE_HOST_PTR names: what section 5.2.1
-// allows but does not promise ("implementations can cache the contents"), and what memory objects
-// in the shared heap need. Tried, with a few bytes, rather than believed of a device's type. Images
-// are tried type by type, since a driver may lay out or tile one type and not another.
+// Finds out if a driver really works in the memory that CL_MEM_USE_HOST_PTR names, which section
+// 5.2.1 allows but does not promise ("implementations can cache the contents"), and what memory
+// objects in the shared heap need. Tried, with a few bytes, rather than believed of a device's
+// type. Images are tried type by type, since a driver may lay out or tile one type and not another.
 //
 // Session thread only: they wait for the driver on the context's own queue, some ten microseconds.
 #pragma once

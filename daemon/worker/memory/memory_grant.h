@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this worker may have of its account's device memory: what the broker has granted
+// This worker's part of its account's device memory, as the broker has granted it
 // (broker/children/memory_grants.h). A charge beyond it asks for more and waits for the answer; the
 // broker gives more than that, so that the next ones do not wait. Thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the sessions of one pool share: sessions of one isolation domain in this process. Lives until
-// the process ends.
+// The parts shared by the sessions of one pool: sessions of one isolation domain in this process.
+// Lives until the process ends.
 #pragma once
 
 #include <functional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose kernels may print. A process has one stdout: what drivers write there says nothing of who
-// printed it. So of the kernels that may print only those of one session of a pool run at a time, and
-// before another's turn the text is drained to whom it belongs. Kernels that cannot print run beside
-// them.
+// Decides which session's kernels may print. A process has one stdout: what drivers write there
+// says nothing of who printed it. So of the kernels that may print only those of one session of a
+// pool run at a time, and before another's turn the text is drained to whom it belongs. Kernels
+// that cannot print run beside them.
 //
 // A session that asks waits only for commands that the device has been given and that wait for
 // nothing else: a kernel asks when all that it waits for has ended (Enqueuer::RunPrinting). Nobody

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the arguments of kernels in program binaries. Some drivers keep no
-// argument information in a binary, and without it a value of a handle's size cannot be told from a
-// handle. So when a client takes the binaries of a program whose driver still has the information,
-// it is written down under the binary's hash; a program that is made of the same binary later, in
-// this session or another, gets it from here.
+// Records of the arguments of kernels in program binaries. Some drivers keep no argument
+// information in a binary, and without it a value of a handle's size cannot be told from a handle.
+// So when a client takes the binaries of a program whose driver still has the information, it is
+// written down under the binary's hash; a program that is made of the same binary later, in this
+// session or another, gets it from here.
 //
 // Trust: the directory is one identity's alone (the broker gives none otherwise), so that a record
 // can mislead only whoever could have written it: the kinds of arguments decide what this worker

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the client needs to know of a kernel to judge its arguments and launches without asking
+// A kernel's description for the client, which checks arguments and launches by it without asking
 // again. Thread-safe: no state.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels print. A driver prints to the process's stdout, which in a worker is a pipe to
-// ourselves: its text goes to the client as Printed replies, and is drained before the completion
-// of the command that printed it is sent. Thread-safe.
+// Captures the output of kernels' printf. A driver prints to the process's stdout, which in a
+// worker is a pipe to ourselves: its text goes to the client as Printed replies, and is drained
+// before the completion of the command that printed it is sent. Thread-safe.
 #pragma once
 
 #include <atomic>

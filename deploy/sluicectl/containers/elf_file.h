@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an ELF file of this kind of machine asks of others and offers them: enough to say, without
-// loading it, why a loader would refuse it elsewhere. The file is not trusted: whatever is in it,
-// reading it ends with an answer or an error. Thread-safe.
+// The needs and exports of an ELF file of this kind of machine: enough to say, without loading it,
+// why a loader would refuse it elsewhere. The file is not trusted: whatever is in it, reading it
+// ends with an answer or an error. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process runs in a container, by the marks that runtimes leave there. Thread-safe.
+// Finds out if this process runs in a container, by the marks that runtimes leave there.
+// Thread-safe.
 #pragma once
 
 #include <string>

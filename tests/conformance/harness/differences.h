@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a native driver differs from the OpenCL 3.0 specification: a table of checks, by the name
-// that the check carries in its EXPECT_ macro. Everything that is not in the table must answer as
-// the specification says, on the native driver, on the ring and on the network alike. Owner: static
-// data. Thread: immutable. Trust: a row for a native driver is itself checked (a driver that
+// The differences of native drivers from the OpenCL 3.0 specification: a table of checks, by the
+// name that the check carries in its EXPECT_ macro. Everything that is not in the table must answer
+// as the specification says, on the native driver, on the ring and on the network alike. Owner:
+// static data. Thread: immutable. Trust: a row for a native driver is itself checked (a driver that
 // answers as specified, or with a third code, fails the row, so that the table cannot rot).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the image tests share: the kinds of images with a small shape each, the formats that the
+// Shared by the image tests: the kinds of images with a small shape each, the formats that the
 // tests use, and images filled with a known pattern. Owner: the test that includes it. Thread: the
 // test's. Trust: none needed.
 #pragma once

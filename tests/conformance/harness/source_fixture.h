@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of programs start from: a device with a compiler, and sources. Owner: each test
-// has its own. Thread: the test's.
+// The start of the tests of programs: a device with a compiler, and sources. Owner: each test has
+// its own. Thread: the test's.
 #pragma once
 
 #include "tests/conformance/harness/fixtures.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the whole way start from: the application's side of the real driver, with the fake
+// The start of tests of the whole way: the application's side of the real driver, with the fake
 // driver's GPU at its other end (daemon_here.h). Owner: each test has its own. Thread: the test's.
 #pragma once
 

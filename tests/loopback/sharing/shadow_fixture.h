@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of shadow buffers have in common: the commands of proto/commands/sharing/shadow.proto.
-// Skips where there is no Vulkan on the CPU.
+// Shared by the tests of shadow buffers: the commands of proto/commands/sharing/shadow.proto. Skips
+// where there is no Vulkan on the CPU.
 #pragma once
 
 #include <memory>

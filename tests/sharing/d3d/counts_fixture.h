@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Direct3D counts of an object and its device while commands use them: scenes as those of
+// Direct3D's counts of an object and its device while commands use them: scenes as those of
 // order_fixture.h, and with them. Owner: each test has its own. Thread: the test's, and in Told the
 // callbacks'.
 #pragma once

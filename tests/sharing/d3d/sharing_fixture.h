@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the Direct3D tests have in common on OpenCL's side: a context and a queue, and images whole.
-// Owner: each test has its own. Thread: the test's.
+// Shared by the Direct3D tests on OpenCL's side: a context and a queue, and images whole. Owner:
+// each test has its own. Thread: the test's.
 #pragma once
 
 #include <cstdint>

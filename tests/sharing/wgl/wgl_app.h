@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only an application with WGL can choose. Thread-safe: no state.
+// The choices that only an application with WGL has. Thread-safe: no state.
 #pragma once
 
 #include "tests/sharing/gl_app.h"

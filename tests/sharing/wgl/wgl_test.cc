@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only WGL has: windows with one buffer, contexts that are current elsewhere; and an exit that
-// ends all threads before libraries hear of it.
+// Cases that only WGL has: windows with one buffer, contexts that are current elsewhere; and an
+// exit that ends all threads before libraries hear of it.
 #include <d3d11.h>
 #include <windows.h>
 // After d3d11.h.

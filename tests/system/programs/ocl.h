@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every small OpenCL program of the system tests and benchmarks needs: the platform under
-// test, and an end with a reason when a call that must succeed does not. Header only, C and C++,
-// one thread; trusts its environment:
+// Shared by all small OpenCL programs of the system tests and benchmarks: the platform under test,
+// and an end with a reason when a call that must succeed does not. Header only, C and C++, one
+// thread; trusts its environment:
 //   SLUICE_TEST_KIND      ring or network: only Sluice's platforms; native: only others; unset: all
 //   SLUICE_TEST_PLATFORM  of those, the first whose name contains this text; unset: the first
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a client is to the daemon, as it follows from its container and the listener it came by; and
-// what the kernel says of real processes in real namespaces.
+// A client's identity, as it follows from its container and the listener it came by; and the
+// kernel's answers of real processes in real namespaces.
 #include "broker/tenants/tenant_finder.h"
 
 #include <fcntl.h>

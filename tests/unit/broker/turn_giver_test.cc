@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is given turns and shares, by the pages of workers that the test plays: what they say is constant.
+// The order of turns and shares, by the pages of workers that the test plays: their words are
+// constant.
 #include "broker/scheduling/turn_giver.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the loopback tests cannot reach of Completions: its order under every order of callbacks.
+// The part of Completions that the loopback tests cannot reach: its order under every order of
+// callbacks.
 #include "daemon/worker/queues/completions.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client can do wrong in the middle of a transfer.
+// A client's wrong moves in the middle of a transfer.
 #include "daemon/worker/memory/transfers.h"
 
 #include "tests/loopback/harness.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is let in: TLS, mutual TLS and bearer tokens between the client's transport and the real
-// gateway.
+// The ways to be let in: TLS, mutual TLS and bearer tokens between the client's transport and the
+// real gateway.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

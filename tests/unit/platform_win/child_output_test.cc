@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a child's output gets into the broker's log: here over Windows' pipes, from a child that
-// the broker has not to trust; on Linux over a real broker (tests/unit/broker/hostile_kernel_test).
+// The part of a child's output that gets into the broker's log: here over Windows' pipes, from a
+// child that the broker has not to trust; on Linux over a real broker
+// (tests/unit/broker/hostile_kernel_test).
 #include "broker/children/child_output.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who a pipe's access list lets in, as the system's own AccessCheck says, which Wine has as well;
-// Wine does not ask it when a pipe is opened. And what is made of a pipe's client.
+// The accounts that a pipe's access list lets in, as the system's own AccessCheck says, which Wine
+// has as well; Wine does not ask it when a pipe is opened. And what is made of a pipe's client.
 #include "platform_win/security/pipe_access.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no daemon of today sends: the structures' own bounds.
+// Messages that no daemon of today sends: the structures' own bounds.
 #include "client_icd/libsluice/translation.h"
 
 #include <gtest/gtest.h>
