@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Resolves paths step by step, and says what lay on the way: for rules about files that must not
-// follow links which others may have laid (file_access.cc), and for a root that shows the same
-// names (helpers/private_root.cc).
+// Resolves paths step by step, and records the folders and links on the way. It serves rules about
+// files that must not follow links which others may have laid (file_access.cc), and a root that
+// shows the same names (helpers/private_root.cc).
 #pragma once
 
 #include <sys/stat.h>

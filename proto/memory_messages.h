@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages between broker and worker about an account's part of device memory, and about sessions
-// that start (broker_messages.h, whose rules hold here); and how a client is told what its account
+// that start (broker_messages.h, whose rules hold here). Also how a client is told what its account
 // may have.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the main function of a process that parses what peers send: protobuf reports what it cannot
-// parse (a string that is no UTF-8) on stderr, a line for each, in a format of its own. A peer
-// would write our log with that. The call that parses fails, and whoever made it says what there is
-// to say.
+// For the main function of a process that parses peers' messages. Protobuf reports a message that
+// it cannot parse (a string that is no UTF-8) on stderr, a line for each, in a format of its own. A
+// peer would write our log with that. The call that parses fails, and whoever made it says what
+// there is to say.
 #pragma once
 
 #include <google/protobuf/stubs/logging.h>

@@ -2,7 +2,7 @@
 // Looking again for a moment before going to sleep: a sleep and a wake-up cost a few microseconds
 // on each side, an answer is often there sooner. How long adapts: it grows while looking pays and
 // shrinks to nothing while it does not. And looking stops at once, for a good while, when it has
-// cost the thread its processor: then no core is idle, and spinning takes the time of the very
+// cost the thread its processor. Then no core is idle, and spinning takes the time of the very
 // thread it waits for, or is paid for with a whole time slice later. On one processor each look
 // gives the processor away, so that whoever is to bring the answer can run.
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Decides which worker of a device has the turn. A switch between two processes' contexts costs a
-// GPU more than many a kernel (137 us on an H100), so light work of several goes faster in sum if
+// GPU more than many a kernel (137 us on an H100). So light work of several goes faster in sum if
 // each has the device for a while:
 //
 //   [no turns] -- two or more at work ---------------------------> [all wait] -- idle --+

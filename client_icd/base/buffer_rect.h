@@ -22,9 +22,9 @@ struct PitchedRect {
   uint64_t end = 0;    // Past the last byte.
 };
 
-// Fills what is missing. False (CL_INVALID_VALUE, section 5.2.2) if an element of region is 0, the
-// row pitch is less than region[0], the slice pitch less than region[1] rows or no multiple of the
-// row pitch, or an offset does not fit 64 bits.
+// Fills what is missing. False (CL_INVALID_VALUE, section 5.2.2) if an element of region is 0 or
+// the row pitch is less than region[0]. Also if the slice pitch is less than region[1] rows or no
+// multiple of the row pitch, or an offset does not fit 64 bits.
 bool CompleteRect(const size_t* origin, const size_t* region, PitchedRect* rect);
 
 // True if any byte belongs to both. `*_begin` are offsets in the same memory.

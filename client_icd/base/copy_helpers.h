@@ -5,7 +5,7 @@
 // application's own threads.
 //
 // Started with the first copy that is worth it, detached as all of ours, asleep when there is
-// nothing to do; after a piece of work they look for the next one for a moment, since waking up
+// nothing to do. After a piece of work they look for the next one for a moment, since waking up
 // takes longer than a piece. One set per process, for ever; in the child of a fork it is no use,
 // and everybody copies alone. Thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks that are held while the process forks. A lock that one of our threads holds at that moment
-// is never let go of in the child, which has no such thread: a program that has no thread of its
+// is never let go of in the child, which has no such thread. A program that has no thread of its
 // own would hang there in a call that the parent could make.
 //
 // Owner: who owns the locks. The forking thread alone calls it: Hold before, one of the others

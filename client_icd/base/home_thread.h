@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread of the application's that uses what only one thread may use (a Direct3D device of one
-// thread), and errands that others leave to it: it does them at the end of its next OpenCL call.
+// thread), and errands that others leave to it. It does them at the end of its next OpenCL call.
 // Thread-safe.
 #pragma once
 

@@ -132,8 +132,8 @@ class Ref {
 };
 
 // Base of each class: `class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue>`.
-// A new object has an app count of one and an internal count of one, which is the application's: on
-// the creating call's success return handle(); on its failure `delete` is not for you: wrap it in
+// A new object has an app count of one and an internal count of one, which is the application's. On
+// the creating call's success return handle(). On its failure `delete` is not for you: wrap it in
 // Ref<T>::Adopt from the start, and Detach on success. The class needs a public destructor and a
 // constructor that passes its id: `ClObject(id)`.
 template <typename Derived, typename Handle, ObjectKind kKind>

@@ -2,7 +2,7 @@
 // The address of an entry point for applications: the function, behind it what others have left to
 // this thread (home_thread.h), and the thread's cancellation put off until it returns.
 // pthread_cancel ends a thread in the next call of the system that is a cancellation point, of
-// which no OpenCL function is one; in the middle of ours, which are noexcept, it would end the
+// which no OpenCL function is one. In the middle of ours, which are noexcept, it would end the
 // process. A thread that was cancelled ends at the application's own next cancellation point. What
 // costs a few nanoseconds itself goes without (`quick` in icd_surface.inc), since this costs ten.
 #pragma once

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network transport in a process of its own, for processes in which gRPC cannot be: the child
-// of a fork whose parent has used it, a process that has closed all descriptors, one that has
-// another kind of gRPC. The program sluice-network-helper (remote/network_helper_main.cc) lies
+// The network transport in a process of its own, for processes in which gRPC cannot be. Such are
+// the child of a fork whose parent has used it, a process that has closed all descriptors, one that
+// has another kind of gRPC. The program sluice-network-helper (remote/network_helper_main.cc) lies
 // beside libsluice_remote.so. It talks to the daemon, and to this process through a pair of rings,
-// as a local worker does; this process does not see it as a child (platform_linux/keeper.h), and it
+// as a local worker does. This process does not see it as a child (platform_linux/keeper.h), and it
 // ends with this end of its socket.
 //
 //   sluice-network-helper connect ENDPOINT              descriptor 3: a socket of local_socket.h

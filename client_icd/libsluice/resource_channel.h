@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way of gRPC's bytes to the daemon, made of the first descriptor of ResourcesOpened: on Linux
-// that is gRPC's socket; on Windows a pipe, which says at which port of loopback the service is and
+// The way of gRPC's bytes to the daemon, made of the first descriptor of ResourcesOpened. On Linux
+// that is gRPC's socket, on Windows a pipe, which says at which port of loopback the service is and
 // what every call must show there. linux/ and windows/ implement it.
 //
 // Owned by a ResourceConnection. Thread-safe once it is made.

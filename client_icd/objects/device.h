@@ -108,8 +108,8 @@ class Device : public ClObject<Device, cl_device_id, ObjectKind::kDevice> {
   const bool image_support_;
 };
 
-// The application's code when the worker has answered `status` for a device of ours: one that the
-// worker does not know is no longer there (section 4.4: CL_DEVICE_NOT_AVAILABLE "if a device in
+// The application's code when the worker has answered `status` for a device of ours. One that the
+// worker does not know is no longer there. (Section 4.4: CL_DEVICE_NOT_AVAILABLE "if a device in
 // devices is currently not available even though the device was returned by clGetDeviceIDs").
 inline cl_int OfKnownDevice(cl_int status) {
   return status == CL_INVALID_DEVICE ? CL_DEVICE_NOT_AVAILABLE : status;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part that all clEnqueue* functions share. An entry point checks its handles and makes an
-// EnqueueCall, which checks the wait list; it fills its message in command(), and ends with one of
+// EnqueueCall, which checks the wait list. It fills its message in command(), and ends with one of
 // the Submits, which fill the message's Enqueue part, make the event if the application asked for
 // one or the call needs one, and post:
 //

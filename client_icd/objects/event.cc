@@ -144,7 +144,7 @@ void Event::AddCallback(cl_int when, Callback callback, void* user_data) {
   {
     absl::MutexLock lock(&mu_);
     // Nothing is pushed about the states before the last, so that a command that was sent counts as
-    // submitted, and a callback for CL_RUNNING runs at the latest moment that is allowed: when the
+    // submitted. A callback for CL_RUNNING runs at the latest moment that is allowed: when the
     // command has ended.
     if (!ended() && when != CL_SUBMITTED) {
       callbacks_.push_back(registered);

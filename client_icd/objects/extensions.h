@@ -2,7 +2,7 @@
 // The extensions that this driver gives by itself: they are shown in front of those that the worker
 // passes on from the real platform and its devices. Those by which another API's objects become
 // OpenCL's are rows of a table, one per API, which is the system's
-// (client_icd/sharing/interop_linux.cc, interop_windows.cc): contexts, images, buffers and the
+// (client_icd/sharing/interop_linux.cc, interop_windows.cc). Contexts, images, buffers and the
 // functions found by name ask the rows, and name no API. Thread-safe: no state.
 #pragma once
 

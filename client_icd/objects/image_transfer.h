@@ -11,9 +11,9 @@
 
 namespace sluice::client {
 
-// CL_INVALID_VALUE if origin or region is NULL, an element of region is 0, the region is out of
-// bounds, or what the image's type has not is given (section 5.3.3: origin[2] must be 0 and
-// region[2] 1 for a 2D image, and so on).
+// CL_INVALID_VALUE if origin or region is NULL, an element of region is 0, or the region is out of
+// bounds. Also if a value is given that the image's type has not (section 5.3.3: origin[2] must be
+// 0 and region[2] 1 for a 2D image, and so on).
 cl_int CheckImageRegion(const ImageShape& image, const size_t* origin, const size_t* region);
 
 // Completes pitches that are 0. CL_INVALID_VALUE if they are less than the region needs, or a slice

@@ -9,14 +9,14 @@
 //             and a write command that carry no bytes
 //   shadow    everything else: memory of the client, laid out as the object is; the same commands
 //
-// One shadow belongs to one root object, so that overlapping mappings are coherent; it is there
-// from the first map until the last mapping is gone and the commands of its bytes have ended:
-// whoever needs it holds a share. A mapping that was handed out stays until its unmap, also if its
-// command fails later: the application has the pointer. It keeps its object, as with other drivers:
-// what the application has released can still be touched and unmapped. Not so of a lost session,
-// and not a shared object, for whose end others wait: those mappings go with it. An unmap that is
-// enqueued before that command has ended waits for it, and fails with it: there is nothing yet that
-// could go back. Mappings is owned by its MemObject. Thread-safe.
+// One shadow belongs to one root object, so that overlapping mappings are coherent. It is there
+// from the first map until the last mapping is gone and the commands of its bytes have ended: each
+// of them holds a share. A mapping that was handed out stays until its unmap, also if its command
+// fails later: the application has the pointer. It keeps its object, as with other drivers: what
+// the application has released can still be touched and unmapped. Not so of a lost session, and not
+// a shared object, for whose end others wait: those mappings go with it. An unmap that is enqueued
+// before that command has ended waits for it, and fails with it: there is nothing yet that could go
+// back. Mappings is owned by its MemObject. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>

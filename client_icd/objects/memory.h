@@ -195,7 +195,7 @@ bool HoldsImages(const Context& context, const cl_image_desc& desc);
 // An image's shape by what it is created from, pitches completed.
 ImageShape MakeImageShape(const cl_image_format& format, const cl_image_desc& desc);
 // Those of the flags that the worker's driver sees. Not what the host may do with the bytes
-// (CL_MEM_HOST_*): that is checked here, and a map for writing reads them, a creation from a host
+// (CL_MEM_HOST_*): that is checked here. A map for writing reads them, a creation from a host
 // pointer writes them, by commands that a driver would refuse.
 cl_mem_flags WireMemFlags(cl_mem_flags flags);
 

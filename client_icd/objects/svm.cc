@@ -221,8 +221,8 @@ void* CL_API_CALL clSVMAlloc(cl_context context_handle, cl_svm_mem_flags flags, 
                              cl_uint alignment) noexcept {
   Context* context = Context::From(context_handle);
   // Section 5.6.1: clSVMAlloc fails, returning NULL, if context is not valid, no device supports
-  // SVM, flags do not contain CL_MEM_SVM_FINE_GRAIN_BUFFER but do CL_MEM_SVM_ATOMICS, values are
-  // not supported, size is 0 or too large for a device, or alignment is not a power of two.
+  // SVM, or flags contain CL_MEM_SVM_ATOMICS without CL_MEM_SVM_FINE_GRAIN_BUFFER. Also if values
+  // are not supported, size is 0 or too large for a device, or alignment is not a power of two.
   if (context == nullptr || !SupportsSvm(*context)) return nullptr;
   constexpr cl_svm_mem_flags kAccess = CL_MEM_READ_WRITE | CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY;
   constexpr cl_svm_mem_flags kKnown = kAccess | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS;
@@ -342,8 +342,8 @@ cl_int CL_API_CALL clEnqueueSVMMemFill(cl_command_queue command_queue, void* svm
                                        const cl_event* event_wait_list, cl_event* event) noexcept {
   Queue* queue = nullptr;
   CL_RETURN_IF_ERROR(FindQueue(command_queue, &queue));
-  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL or not aligned to pattern_size bytes, if
-  // pattern is NULL or pattern_size is 0 or not one of {1, 2, 4, ..., 128}, or if size is not a
+  // Section 5.6.1: CL_INVALID_VALUE if svm_ptr is NULL or not aligned to pattern_size bytes. Also
+  // if pattern is NULL or pattern_size is 0 or not one of {1, 2, 4, ..., 128}, or if size is not a
   // multiple of pattern_size.
   if (svm_ptr == nullptr || pattern == nullptr || pattern_size == 0 || pattern_size > 128)
     return CL_INVALID_VALUE;

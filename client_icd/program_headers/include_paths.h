@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paths by which programs name their include files, resolved as this host does
 // (path_resolution(7)): after a symbolic link, ".." is the folder above the link's target. What a
-// path leads through (links, and folders that it leaves again) is remembered: the worker makes the
+// path leads through (links, and folders that it leaves again) is remembered. The worker makes the
 // same below its include folder, so that a compiler there finds the same file by the same name.
 // Windows takes ".." away by the text alone, before it looks. Thread-compatible; lives for one
 // scan.

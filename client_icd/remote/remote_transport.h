@@ -7,16 +7,15 @@
 // thread has waited, and between bursts of replies that nobody awaits.
 //
 // Where I/O ends with the thread that has begun it (broker/os/lasting_thread.h), the application's
-// threads keep out of gRPC: a lasting thread, the *network thread*, opens the stream, writes, reads
+// threads keep out of gRPC. A lasting thread, the *network thread*, opens the stream, writes, reads
 // and polls until the session is lost (remote_network_thread.cc). Send and Wait wake it by gRPC's
 // alarm, which is no I/O.
 //
 // Elsewhere:
 //
-//   Send   appends to the outbox. A lone call is written by the caller at once; a burst of them is
-//   left to the writer
-//          thread, which writes what has gathered every few microseconds; who begins to wait writes
-//          what is left.
+//   Send   appends to the outbox. A lone call is written by the caller at once. A burst of them is
+//          left to the writer thread, which writes all that has gathered every few microseconds. A
+//          thread that begins to wait writes the rest.
 //   Wait   polls, or waits until the poller has something for it.
 //
 // Owned by Session. Threads: as transport.h says. Nothing that comes in is trusted: pieces are

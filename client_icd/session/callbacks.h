@@ -20,7 +20,7 @@ class Callbacks {
  public:
   using Callback = JobThread::Job;
 
-  // For a call that asks for one, before it has any effect: CL_OUT_OF_HOST_MEMORY ("if there is a
+  // For a call that asks for one, before it has any effect. CL_OUT_OF_HOST_MEMORY ("if there is a
   // failure to allocate resources required by the OpenCL implementation on the host") where there
   // is no thread for it. From then on, Add's runs.
   cl_int Ready() { return thread_.Ready() ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY; }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many commands a session has in flight, from the call that enqueues to the news of the end, so
-// that the call over the daemon's limit is the one that fails: with CL_OUT_OF_RESOURCES, and
+// that the call over the daemon's limit is the one that fails. It fails with CL_OUT_OF_RESOURCES,
 // without a wait, since the next call may be the one that lets a command go on
 // (../objects/README.md).
 //
 // The end of a command with an event is told. Of the others nothing is: their queue counts them as
-// *uncovered* until a later command covers them: one with an event that comes after all before it
-// (in an in-order queue any, else a marker or barrier without a list), or a Finish. Every
+// *uncovered* until a later command covers them. Such is one with an event that comes after all
+// before it (in an in-order queue any, else a marker or barrier without a list), or a Finish. Every
 // kCheckBatch uncovered commands a queue sends a Finish that nobody waits for. The worker counts
 // the same way (daemon/worker/queues/in_flight.h), never more than we do, and takes a client that
 // has more in flight than it may for a liar.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way to answer a clGet*Info: InfoSink writes a value by the rules that all of them share
+// One way to answer a clGet*Info. InfoSink writes a value by the rules that all of them share
 // (param_value_size, param_value, param_value_size_ret; CL_INVALID_VALUE when the room is too
 // small), and WireInfo asks the worker for what the client does not know. An entry point is a
 // switch of local answers whose default is WireInfo. Thread-safe: no state.

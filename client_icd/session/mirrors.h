@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the mirrors of a session's buffers by address (MemoryPlacement in proto/command.proto):
-// memory that the daemon's driver reaches by itself, so that a read or write of the application's
-// in such memory sends no bytes, only the place. Owned by the session. Thread-safe.
+// memory that the daemon's driver reaches by itself. A read or write of the application's in such
+// memory therefore sends no bytes, only the place. Owned by the session. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes with the last command that used it, where that ends on a thread that must not let go of
-// it itself (Direct3D's objects where replies are handled: sharing/d3d/d3d_interop.h), is left to a
-// thread of ours. Whoever has waited for the command, or asks and is told of its end, waits for
-// that too, and so does the thread of callbacks before each, so that nothing is held any more when
-// the application's call returns or its callback runs. Of the process.
-// Thread-safe.
+// Objects that go with the last command that used them are left to a thread of ours where that
+// command ends on a thread that must not release them itself. Such are Direct3D's objects where
+// replies are handled (sharing/d3d/d3d_interop.h). Whoever has waited for the command, or asks and
+// is told of its end, waits for that too, and so does the thread of callbacks before each. So
+// nothing is held any more when the application's call returns or its callback runs. Of the
+// process. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -36,8 +36,8 @@ class RingTransport : public Transport {
                                                                 int timeout_ms,
                                                                 uint64_t max_in_flight);
   // The same with a network helper, which sends no more than that. `await_end` returns when its
-  // process has ended; it is called once, on the channel's thread, which does not read the channel:
-  // a read that waits would keep it from its end when the application closes it under us.
+  // process has ended; it is called once, on the channel's thread, which does not read the channel.
+  // A read that waits would keep it from its end when the application closes it under us.
   static absl::StatusOr<std::unique_ptr<RingTransport>> ConnectToHelper(
       os::UniqueFd channel, int timeout_ms, uint64_t max_in_flight,
       std::function<void()> await_end);

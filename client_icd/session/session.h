@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One worker, as the client sees it: its transport, its stream of commands, and what must be found
 // by id. Made with the first context of an endpoint and shared by all of its contexts. When it is
-// lost (the worker or the network is gone, or the peer broke the protocol) it stays lost: every
+// lost (the worker or the network is gone, or the peer broke the protocol) it stays lost. Every
 // object of it is inert, calls answer CL_DEVICE_NOT_AVAILABLE, releases work, and the next
 // clCreateContext makes a new one.
 //

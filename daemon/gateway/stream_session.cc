@@ -25,8 +25,8 @@ namespace {
 constexpr std::chrono::seconds kOpenTimeout(10);
 constexpr absl::Duration kBrokerTimeout = absl::Seconds(30);
 constexpr int kRingOfferTimeoutMs = 30'000;
-// A client that has no worker any more may take so long to take what is left for it: by not opening
-// its flow-control window it could keep a session's slot, thread and rings for good.
+// A client that has no worker any more may take so long to read the rest. By not opening its
+// flow-control window it could keep a session's slot, thread and rings for good.
 constexpr absl::Duration kLastWordsTimeout = absl::Seconds(10);
 // The rings' bells are in memory that the worker can write: a sleeper looks again this often,
 // whatever they say.

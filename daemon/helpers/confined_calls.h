@@ -2,7 +2,7 @@
 //
 // Which system calls a helper of the broker's can make: the ones on its own list and no others,
 // with the arguments that it needs (seccomp, by libseccomp). Its children inherit that. A kernel of
-// a tenant's is native code on a CPU device, and a gateway hears strangers: neither gets sockets of
+// a tenant's is native code on a CPU device, and a gateway hears strangers. Neither gets sockets of
 // its own, namespaces, keys, shared memory that outlives it, or a hold on other processes.
 //
 // Each confines itself once, by main, after its files (helper_files.h, worker_files.h) and before

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A helper's own view of the machine. Namespaces of its own (Linux) keep what it might still ask of
-// the kernel away from the host: its network has no interface that is up, its System V objects and
+// the kernel away from the host. Its network has no interface that is up, its System V objects and
 // host name are its own, and the rights that it has in there reach nothing outside.
 //
 // Each helper does this once, by main, while it has one thread and before anything else confines

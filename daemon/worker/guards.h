@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Makes it safe to fail a user event whose dependents wait for other commands as well. A driver
 // with DriverQuirks::aborts_on_failed_wait lets go of a command's lock while it fails it, before it
-// says so: if the last of what else the command waits for ends then, another thread finds it ready
-// and runs it. It ends twice, and the process aborts ("Assertion `cq->command_count > 0'",
-// "Assertion `event->status == CL_SUBMITTED'"). Of 25 programs that do this 3000 times by
-// themselves, 3 aborted with version 6.0 and 5 with 7.1; of 6 with 3.1, 4.
+// says so. If the command's last other dependency ends then, another thread finds it ready and runs
+// it. It ends twice, and the process aborts ("Assertion `cq->command_count > 0'", "Assertion
+// `event->status == CL_SUBMITTED'"). Of 25 programs that do this 3000 times by themselves, 3
+// aborted with version 6.0 and 5 with 7.1; of 6 with 3.1, 4.
 //
 // So a command that may fail by a user event of the application's, itself or by a command that it
-// waits for, waits for that event's guard too: another user event, which is set to CL_COMPLETE once
-// the first has been set, to whatever, and its dependents have failed. Until then nothing finds the
-// command ready. One that waits for a single other command, the one before it in its queue, needs
-// none.
+// waits for, waits for that event's guard too. That is another user event, which is set to
+// CL_COMPLETE once the first has been set, to whatever, and its dependents have failed. Until then
+// nothing finds the command ready. One that waits for a single other command, the one before it in
+// its queue, needs none.
 //
 //   user event U, guard G
 //   K: a kernel
@@ -18,8 +18,8 @@
 //   B: waits for A (in order), another kernel L, G
 //
 // Not guarded: a command that fails because work of ours does, a transfer say, in a thread of the
-// driver's; and in a queue out of order a marker or barrier without a list, whose dependencies are
-// all of the queue. A guard in its list would turn it into another command.
+// driver's. Nor is in a queue out of order a marker or barrier without a list, whose dependencies
+// are all of the queue. A guard in its list would turn it into another command.
 //
 // Thread-compatible: reached by the object table, which belongs to the session thread.
 #pragma once

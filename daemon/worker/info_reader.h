@@ -35,8 +35,8 @@ cl_int ReadInfo(Get&& get, std::string* value) {
 }
 
 // Every query of a device or platform that this driver answers, apart from handles and counts,
-// which the client knows, with extensions and capabilities narrowed to what Sluice forwards, and
-// sizes of memory to `memory_limit` bytes, which a session may have (0: as many as there are).
+// which the client knows. Extensions and capabilities are narrowed to those that Sluice forwards,
+// and sizes of memory to `memory_limit` bytes, which a session may have (0: as many as there are).
 void ReadDeviceInfo(cl_device_id device, uint64_t memory_limit,
                     google::protobuf::RepeatedPtrField<pb::InfoValue>* out);
 void ReadPlatformInfo(cl_platform_id platform,

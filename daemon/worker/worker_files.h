@@ -40,8 +40,8 @@ absl::Status ConfineWorkerFiles(const std::vector<std::string>& more,
 std::string CompileCacheFolder();
 
 // Drivers say nothing but that they have no device if they cannot read their list or write to their
-// cache: the first such folder of the environment's, why it is out of this user's reach, and what
-// to do. "" if there is none.
+// cache. This names the first such folder of the environment's, why it is out of this user's reach,
+// and what to do. "" if there is none.
 std::string UnusableFolder();
 
 }  // namespace sluice::worker

@@ -87,7 +87,7 @@ void OnHandleChannel(ServedClient& client) {
   if (!status.ok()) EndForViolation(client, std::string(status.message()));
 }
 
-// Once the client has gone, this ends the process if nobody else does: the main thread may be in a
+// Once the client has gone, this ends the process if nobody else does. The main thread may be in a
 // driver, which it loads before it looks, and the broker may be gone, whose timer would do it.
 void EndSoonAfterClient() {
   os::StartDetached([] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 2D images made from buffers and from other 2D images, which are PoCL's images over the same
-// memory; those in sRGB, whose elements are to PoCL those of the linear format; those in CL_RG, of
+// memory. Those in sRGB, whose elements are to PoCL those of the linear format. Those in CL_RG, of
 // which PoCL only refuses the creation.
 #include <malloc.h>
 

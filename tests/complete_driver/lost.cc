@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that is lost and comes back: as long as there is a file of the name that
+// A device that is lost and comes back. As long as there is a file of the name that
 // COMPLETE_DRIVER_LOST says, new processes see no device, and those that have one get no more out
 // of it.
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts that ask for cleared memory, of which PoCL is not told; pipes, which are buffers of
-// PoCL's over memory of ours, and queues on the device, which are PoCL's host queues that nothing
-// is enqueued to.
+// Contexts that ask for cleared memory, of which PoCL is not told. Pipes, which are buffers of
+// PoCL's over memory of ours. Queues on the device, which are PoCL's host queues that nothing is
+// enqueued to.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

@@ -179,7 +179,7 @@ TEST_F(EventDagTest, IndependentCommandsOvertake) {
 }
 
 // A command with a wait list waits for that, and not for one before it in a queue out of order that
-// waits for something else: also those that move nothing, for which something else may stand in.
+// waits for something else. So do those that move nothing, for which something else may stand in.
 TEST_F(EventDagTest, CommandsWaitForTheirListOnly) {
   if (!MayRun("clWaitForEvents.list_only")) GTEST_SKIP() << "see the table of differences";
   const Own<cl_mem> held = Buffer(64), data = BufferOf(std::vector<cl_int>(1024, 5));

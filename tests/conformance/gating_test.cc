@@ -49,7 +49,7 @@ TEST_P(GatingTest, WritesAndReadsPassTheGate) {
 }
 
 // The memory of a gated write belongs to OpenCL until the write is complete, so it is read when the
-// gate has opened: what an earlier read of the same queue put there is what is written.
+// gate has opened. The bytes that an earlier read of the same queue put there are written.
 TEST_P(GatingTest, ReadThenWriteThroughTheSameMemory) {
   if (!MayRun("clEnqueueWriteBuffer.after_pending_read")) {
     GTEST_SKIP() << "see the table of differences";

@@ -412,7 +412,7 @@ TEST_F(LifetimeTest, ForkAfterUse) {
 }
 
 // gRPC's threads abort if they are on their way into epoll_wait when its descriptor is closed,
-// which takes them long under a sanitizer; and a lock of the sanitizer's allocator that one of them
+// which takes them long under a sanitizer. And a lock of the sanitizer's allocator that one of them
 // holds stays held in the child of a fork.
 bool IsUnsoundBesideGrpc() {
 #ifdef __SANITIZE_ADDRESS__

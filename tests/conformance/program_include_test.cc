@@ -70,7 +70,7 @@ class ProgramIncludeTest : public WithSource {
 };
 
 // A header that a source names by its absolute path is the application's own file, also where it is
-// asked for, comes from a macro, or includes another; the source stays as the application wrote it.
+// asked for, comes from a macro, or includes another. The source stays as the application wrote it.
 TEST_F(ProgramIncludeTest, AbsoluteIncludesAreTheApplications) {
   const Folder folder;
   ASSERT_FALSE(folder.path().empty());

@@ -260,8 +260,8 @@ TEST_F(TerminateTest, KeepsContextsOfTwoSessionsApart) {
 }
 
 // The hints are properties like others: the list is told as it was given, the bits beside it too,
-// by both functions that take a list; no name twice, and none for a queue on the device (sections
-// 9.18.1 and 9.19.1).
+// by both functions that take a list. There is no name twice, and none for a queue on the device
+// (sections 9.18.1 and 9.19.1).
 TEST_F(TerminateTest, QueueHintsAreTold) {
   if (!TheHarness().IsSluice()) GTEST_SKIP() << "drivers without the hints answer as they like";
   EXPECT_TRUE(HasDeviceExtension(device(), "cl_khr_priority_hints"));

@@ -2,7 +2,7 @@
 // A programmable OpenCL driver: one platform with a CPU and a GPU, whose buffers, images, queues
 // and events work on plain memory, in the table through which the worker calls a driver. It records
 // each call by value, refuses what it is told to refuse, and holds back commands and callbacks
-// until a test lets them go, so that every interleaving a real driver could show can be shown on
+// until a test lets them go. So every interleaving a real driver could show can be shown on
 // purpose.
 //
 // Commands run on a thread of its own (kThreaded, as a real driver's) or inside the call that makes

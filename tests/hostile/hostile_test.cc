@@ -345,8 +345,8 @@ TEST_F(HostileClientTest, WrappingOffsets) {
   EXPECT_TRUE(worker_->Ping());
 }
 
-// Images in the heap: maps of regions that are not in the image, or of what is no image, and images
-// whose bytes wrap or lie beyond their buffer, get the error that OpenCL has for them.
+// Images in the heap. Maps of regions that are not in the image, or of an object that is no image,
+// get the error that OpenCL has for them. So do images whose bytes wrap or lie beyond their buffer.
 TEST_F(HostileClientTest, ImagesOutOfBounds) {
   MakeObjects();
   pb::Command create;

@@ -215,8 +215,8 @@ TEST_F(ContextLoopbackTest, DestructionIsToldOnce) {
 }
 
 // Where the driver never says that it has destroyed an object, its end is told once everything has
-// ended that was enqueued before its release: in queues of both kinds, released ones too, whatever
-// fails there.
+// ended that was enqueued before its release. This holds in queues of both kinds, released ones
+// too, whatever fails there.
 TEST_F(ContextLoopbackTest, DestructionIsToldWithoutTheDriver) {
   fake_->set_has_callbacks(false);
   const uint64_t context = MakeContext();

@@ -239,7 +239,7 @@ TEST_F(EventLoopbackTest, MarkersOfAnOutOfOrderQueue) {
 }
 
 // A marker that waits for its list only is none of the driver's in a queue out of order, whose own
-// may wait for more; what waits for all of the queue waits for it all the same.
+// may wait for more. A command that waits for all of the queue waits for it all the same.
 TEST_F(EventLoopbackTest, ListMarkersOfAnOutOfOrderQueue) {
   for (const bool polls : {false, true}) {
     Start({}, polls ? kNvidia : 0);

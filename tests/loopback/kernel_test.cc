@@ -151,7 +151,7 @@ TEST_F(KernelLoopbackTest, CreateDescribesTheKernel) {
 }
 
 // An image is told by its access qualifier, whatever its type is called, and by the name of an
-// image type where the driver tells no qualifier; a structure whose name only looks like one is a
+// image type where the driver tells no qualifier. A structure whose name only looks like one is a
 // value. A sampler of another name is told by the driver's refusal of a null one, which the driver
 // tells the context of, and nobody else hears of.
 TEST_F(KernelLoopbackTest, NamesOfTypesDoNotMislead) {

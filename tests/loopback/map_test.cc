@@ -31,9 +31,9 @@ class MapLoopbackTest : public LoopbackTest {
   }
 };
 
-// While its queue has nothing to do, a mapping of heap memory and its end need no driver; an end
-// that is not idle takes its turn behind what was enqueued meanwhile; what is out of bounds is
-// refused.
+// While its queue has nothing to do, a mapping of heap memory and its end need no driver. An end
+// that is not idle takes its turn behind the commands that were enqueued meanwhile. A map out of
+// bounds is refused.
 TEST_F(MapLoopbackTest, IdleMapsNeedNoDriver) {
   const uint64_t context = MakeContext(kCpu);
   const uint64_t queue = MakeQueue(context, kCpu);

@@ -236,7 +236,7 @@ TEST_F(MemoryLoopbackTest, SmallWriteAndRead) {
   }
 }
 
-// A small read of a GPU's buffer while nothing runs is one call that waits; behind something that
+// A small read of a GPU's buffer while nothing runs is one call that waits. Behind something that
 // runs, or with a list to wait for, it must not wait, since other commands come behind it.
 TEST_F(MemoryLoopbackTest, SmallReadWaitsOnlyWhenIdle) {
   const uint64_t context = MakeContext();

@@ -56,7 +56,7 @@ TEST_F(QueueLoopbackTest, CreateForwardsProperties) {
       (std::vector<uint64_t>{CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_SIZE, 4096}));
 }
 
-// Hints that the driver has not are taken out of the list before it sees it; a value that is none,
+// Hints that the driver has not are taken out of the list before it sees it. A value that is none,
 // or a hint for a queue on the device, is refused with the extensions' codes.
 TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {
   const uint64_t context = MakeContext();

@@ -52,8 +52,8 @@ CHILD_SCENE(OldContext) {
 
 class GlVersions : public testing::TestWithParam<Binding> {};
 
-// OpenGL before 3.2 and OpenGL ES before 3.1 have not what sharing needs: no context of ours can be
-// made beside them, and section 9.3.5's code says so, without a crash or an error of GL's.
+// OpenGL before 3.2 and OpenGL ES before 3.1 lack something that sharing needs. No context of ours
+// can be made beside them, and section 9.3.5's code says so, without a crash or an error of GL's.
 TEST_P(GlVersions, OldOnesAreRefused) {
   setenv("MESA_GL_VERSION_OVERRIDE", "2.1", 1);
   setenv("MESA_GLES_VERSION_OVERRIDE", "3.0", 1);

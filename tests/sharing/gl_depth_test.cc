@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cl_khr_gl_depth_images (OpenCL 2.2 Extension Specification, section 9.9): depth is shared where
-// the device has depth images, bit for bit, and refused elsewhere; of depth with stencil a kernel
+// the device has depth images, bit for bit, and refused elsewhere. Of depth with stencil a kernel
 // sees the depth, and nothing changes the stencil. OpenGL ES cannot read depth, and refuses too.
 #include <algorithm>
 #include <cstdio>
@@ -303,7 +303,7 @@ TEST_P(GlDepths, Renderbuffers) {
 }
 
 // Of textures with stencil a kernel reads the depth that GL wrote, and GL finds the depth that a
-// kernel wrote beside the stencil that it had; what was made for reading stays as it is.
+// kernel wrote beside the stencil that it had. An image that was made for reading stays as it is.
 TEST_P(GlDepths, Stencils) {
   for (const DepthTarget& about : kDepthTargets) {
     for (const Format& format : kDepthStencils) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts that are promised no wrong call (KHR_no_error, as games and GLFW_CONTEXT_NO_ERROR make
-// them): they share only with their like, whose GL says nothing of what is wrong with an object and
-// may do anything with it. The codes are the same all the same.
+// them). They share only with their like, whose GL reports no fault of an object and may do
+// anything with it. The codes are the same all the same.
 #include "tests/sharing/gl_fixture.h"
 
 namespace sluice::gltest {

@@ -82,9 +82,9 @@ class GlOrder : public WithGl {
   }
 };
 
-// In a queue that is out of order acquires and releases wait for their lists, and for nothing else:
-// not for a command that waits for a user event, which the calling thread may be about to set. The
-// events tell the times all the same.
+// In a queue that is out of order acquires and releases wait for their lists, and for nothing else.
+// They do not wait for a command that waits for a user event, which the calling thread may be about
+// to set. The events tell the times all the same.
 TEST_P(GlOrder, OutOfOrderWaitsForListsOnly) {
   if (!HasOutOfOrder()) GTEST_SKIP() << "the device has no out-of-order queues";
   for (const HeldBack& held :
@@ -133,9 +133,9 @@ TEST_P(GlOrder, OutOfOrderWaitsForListsOnly) {
   }
 }
 
-// What has nothing to do, an acquire of what is acquired and a release of what is not, waits for
-// its list all the same: in an in-order queue so does what comes after it, whether it has an event
-// or not.
+// A command with nothing to do, an acquire of an acquired object or a release of another, waits for
+// its list all the same. In an in-order queue so does its successor, whether it has an event or
+// not.
 TEST_P(GlOrder, NothingToDoWaitsForItsList) {
   const Own<cl_mem> memory = Shared(Buffer(nullptr, 4096));
   const cl_mem handle = memory;

@@ -350,7 +350,7 @@ bool TellsOfDeath() {
 
 // When the daemon is killed, whatever waits returns, and later calls say so. Wine's server may keep
 // a socket of a process that is killed with I/O under way (1 of 10 on a busy machine: established,
-// and wineserver alone has it), so that nobody can hear of the end: then once more.
+// and wineserver alone has it). Then nobody can hear of the end, so this tries once more.
 TEST(LibsluiceTest, DaemonsDeathIsAnError) {
   bool tells = false;
   for (int attempt = 0; attempt < 4 && !tells; ++attempt) {

@@ -62,7 +62,7 @@ absl::StatusOr<ResourceChannel> OpenResourceChannel(os::UniqueFd transport) {
   if (!wire::ParseMessage(packet, size, &ticket) || ticket.port == 0 || ticket.port > 65535) {
     return absl::InternalError("a broken ticket from the daemon");
   }
-  // A token is good for one connection to the port: two of ours must not share one, one that is
+  // A token is good for one connection to the port. Two of ours must not share one, one that is
   // idle must not be given up for another later, and a proxy that the environment names has no part
   // in this.
   grpc::ChannelArguments arguments;

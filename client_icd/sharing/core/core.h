@@ -32,15 +32,15 @@
 // Memory of a CPU device that both sides share needs no W and no R: the native thread copies
 // itself.
 //
-// M and A wait for their lists only, also in a queue that is out of order (list_only); but there an
-// A of Direct3D's is a barrier, and its release has one before all else (ApiRules::orders_queue).
-// U is known to the worker, so that an in-order queue stays in order, clFinish covers A, and
-// commands of other queues may wait for it; nothing blocks the caller, whatever the wait list waits
-// for. An import has neither W nor R, and BeginImported and EndImported in place of Fetch and
-// Store. A shadow, and an import that the worker's driver is told of, has T, the worker's taking of
-// it, in place of W, and G, its giving back, in place of R (shadow.h); a shadow has CopyToShadow
-// and CopyFromShadow in place of Fetch and Store. With semaphores U and G's end say that the device
-// has been told, not that it has done it.
+// M and A wait for their lists only, also in a queue that is out of order (list_only). But there an
+// A of Direct3D's is a barrier, and its release has one before all else (ApiRules::orders_queue). U
+// is known to the worker, so that an in-order queue stays in order, clFinish covers A, and commands
+// of other queues may wait for it. Nothing blocks the caller, whatever the wait list waits for. An
+// import has neither W nor R, and BeginImported and EndImported in place of Fetch and Store. A
+// shadow, and an import that the worker's driver is told of, has T, the worker's taking of it, in
+// place of W, and G, its giving back, in place of R (shadow.h). A shadow has CopyToShadow and
+// CopyFromShadow in place of Fetch and Store. With semaphores U and G's end say that the device has
+// been told, not that it has done it.
 //
 // Which bytes travel: an acquire fetches always, also for CL_MEM_WRITE_ONLY, since a release writes
 // back the whole object and bytes that no command wrote must keep their contents. A release stores
@@ -112,7 +112,7 @@ cl_int EnqueueAcquire(Api api, const SyncArguments& arguments, SyncSteps steps =
 cl_int EnqueueRelease(Api api, const SyncArguments& arguments, SyncSteps steps = {});
 
 // Waits in the call for a release that does not come behind a user event. Its own error, or as from
-// every call that waits that of an earlier command of the queue which was refused late; with an
+// every call that waits that of an earlier command of the queue which was refused late. With an
 // error the call gives the application no event: nobody releases what comes with a failure, and it
 // would keep the context. A release that failed since what it waits for had failed is its event's
 // to tell: the functions have no code for that.

@@ -21,7 +21,7 @@ using AdapterLuid = std::array<uint8_t, CL_LUID_SIZE_KHR>;
 // The device's own, if it says one (cl_khr_device_uuid).
 std::optional<AdapterLuid> LuidOf(const InfoTable& info);
 
-// True if a context's device, if it is one alone, is on that adapter: a LUID names all nodes of
+// True if a context's device, if it is one alone, is on that adapter. A LUID names all nodes of
 // linked ones, which Direct3D 9 to 11 do not tell apart, and nothing of another machine's.
 bool IsOnAdapter(std::span<Device* const> devices, const std::optional<AdapterLuid>& adapter);
 

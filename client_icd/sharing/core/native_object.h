@@ -3,7 +3,7 @@
 // one level, subresource or plane of it, whose bytes an OpenCL memory object stands for.
 //
 // Owned by the SharedObject of a memory object. Unless a method says otherwise it runs on thread(),
-// one call at a time per thread, with no lock of the driver held; so does the work that another
+// one call at a time per thread, with no lock of the driver held. So does the work that another
 // thread's calls had to leave to it. The destructor runs on any thread and must not wait: it posts
 // to thread() what has to be let go there. Nothing may wait beyond the deadline it is given: what
 // is late is an error (CL_OUT_OF_RESOURCES), never success.

@@ -2,7 +2,7 @@
 // Bounds native calls that wait for the application and have no bound of their own: for a lock of
 // the API's that one of its threads may have entered before it waits for OpenCL (Direct3D's). Such
 // a call cannot be called back. So the command that it belongs to is ended beside it: the watch
-// looks every second whether a turn is late, and tells its owner; when the call returns after all,
+// looks every second whether a turn is late, and tells its owner. When the call returns after all,
 // its thread hears that the turn was given up, touches nothing for it and goes on with the next.
 //
 //   in line --Start--> working --BeginWait--> waiting

@@ -51,8 +51,8 @@ absl::Status TakeMemory(const pb::ShadowPlacement& placement, std::vector<os::Un
 }
 
 // On an H200 a signal takes some 100 us from process to process, which the host's way of a buffer
-// does not: 16 MiB were acquired in 397 us with semaphores and in 261 without, an image's in 440
-// and 453, and released in 300 and 324. SLUICE_SHARING decides in tests.
+// does not. A buffer's 16 MiB were acquired in 397 us with semaphores and in 261 without, an
+// image's in 440 and 453, and released in 300 and 324. SLUICE_SHARING decides in tests.
 bool AreSemaphoresWorthIt(bool for_image) {
   if (SharingNames("no-semaphores")) return false;
   return for_image || SharingNames("semaphores");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device shadow (../README.md, "Ways"): memory that the worker makes and the native API opens
 // as well, or the reverse (Direct3D, ways.h). A buffer's memory object is the shadow itself (where
-// Context::makes_usable_images), and so is an image's that the native API has made; any other has a
+// Context::makes_usable_images), and so is an image's that the native API has made. Any other has a
 // buffer beside it, which the worker copies to and from on the device. Local sessions only: the
 // memory's descriptor goes over the handle channel.
 //

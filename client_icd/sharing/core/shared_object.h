@@ -7,7 +7,7 @@
 //        ^                                      |
 //        +--------------------------------------+   EnqueueRelease, accepted
 //
-// The state is that of the calls, not of the commands: it changes when an enqueue is accepted, as
+// The state is that of the calls, not of the commands. It changes when an enqueue is accepted, as
 // the specification's wording does ("have previously been acquired using"), and is given back if it
 // could not be posted. A state belongs to one memory object: APIs that allow several memory objects
 // of one native object give each a copy of its own; the others refuse the second (TakeKey).
@@ -128,7 +128,7 @@ class SharedObject final : public NativeBacking {
   // Before its memory is made. False if the API refuses a second memory object of this key and
   // there is one, in any context of the process: "if a cl_mem from <resource> has already been
   // created" (sections 9.6.7.3 and 9.8.7.3). Two could be acquired at the same time. One that the
-  // application has released is no such object to it, though commands keep it: its end is waited
+  // application has released is no such object to it, though commands keep it. Its end is waited
   // for, as long as the native object's timeout, unless that asks for more of the application.
   bool TakeKey();
 

@@ -437,7 +437,7 @@ void Pass::Report(cl_int status, const char* reason) {
 void Pass::Finish(cl_int status) {
   if (turn_ != nullptr && !turn_->End()) return;
   if (finished_.exchange(true, std::memory_order_acq_rel)) return;
-  // A job that was posted keeps the objects and the queue until its own end; from then on the
+  // A job that was posted keeps the objects and the queue until its own end. From then on the
   // application's last release must be the last, since it counts the native object's references and
   // the context's.
   items_.clear();

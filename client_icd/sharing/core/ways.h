@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ways that a shared object's bytes can go and that may turn out to be impossible: each makes
+// The ways that a shared object's bytes can go and that may turn out to be impossible. Each makes
 // the worker's memory for a memory object, or says why it cannot, for the log; the core then takes
 // the next (../README.md). Block for a round trip. Thread-safe: no state.
 #pragma once

@@ -11,7 +11,7 @@
 //
 // "Any calls to Direct3D made after the call to clEnqueueRelease... will not start executing until
 // after all events in event_wait_list are complete and all work already submitted to command_queue
-// completes execution" (sections 9.6.7.6, 9.7.7.4, 9.8.7.6): there is nothing on this side that
+// completes execution" (sections 9.6.7.6, 9.7.7.4, 9.8.7.6). There is nothing on this side that
 // could make Direct3D wait, so a release waits in the call, but for a context with
 // CL_CONTEXT_INTEROP_USER_SYNC, and never on a user event.
 #pragma once

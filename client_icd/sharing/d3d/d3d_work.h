@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The application's device at work for us: its commands locked out while ours are given, and the
-// end of what it was given waited for, by a fence where the device has one, else by an event query.
-// T is a traits class of d3d_traits.h. Native thread only (d3d_interop.h).
+// The application's device at work for us. Its commands are locked out while ours are given, and
+// the end of ours is waited for, by a fence where the device has one, else by an event query. T is
+// a traits class of d3d_traits.h. Native thread only (d3d_interop.h).
 //
 // The lock is the device's, which the application may have entered: the wait for it has no bound,
 // and whoever waits for the command gives it up at the deadline (native_watch.h). Every call that

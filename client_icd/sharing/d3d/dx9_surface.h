@@ -33,9 +33,9 @@ class Dx9Surface final : public NativeObject {
     cl_uint plane;
   };
   // The device is the surface's own. CL_INVALID_DX9_MEDIA_SURFACE_KHR if it is not a surface of the
-  // default pool, is multisampled, or is one that Direct3D neither locks nor copies;
-  // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR; CL_INVALID_VALUE for a plane that it has not, or
-  // has no whole one of.
+  // default pool, is multisampled, or is one that Direct3D neither locks nor copies.
+  // CL_INVALID_IMAGE_FORMAT_DESCRIPTOR. CL_INVALID_VALUE for a plane that it has not, or has no
+  // whole one of.
   static cl_int Make(std::shared_ptr<D3dThread> thread, IDirect3DDevice9* device,
                      const Source& source, std::unique_ptr<Dx9Surface>* out);
   ~Dx9Surface() override;

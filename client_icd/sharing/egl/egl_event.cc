@@ -19,10 +19,9 @@ cl_event CL_API_CALL clCreateEventFromEGLSyncKHR(cl_context context, CLeglSyncKH
                                                  cl_int* errcode_ret) noexcept {
   sharing::FenceWaiters::Fence wait;
   // "Creating a linked event object also places a reference on the linked EGL sync object", which
-  // EGL has no call for, and a driver's eglClientWaitSync may use a fence that is destroyed
-  // meanwhile after it is freed. So it is used within this call alone: a fence of ours behind it is
-  // what is waited for. Where a context of ours cannot be put behind it, the call itself waits for
-  // it.
+  // EGL has no call for. A driver's eglClientWaitSync may use a fence that is destroyed meanwhile
+  // after it is freed. So it is used within this call alone: a fence of ours behind it is what is
+  // waited for. Where a context of ours cannot be put behind it, the call itself waits for it.
   auto behind = std::make_shared<GLsync>(nullptr);
   wait.own = true;
   // CL_INVALID_EGL_OBJECT_KHR if sync is not a valid EGLSyncKHR object of type EGL_SYNC_FENCE_KHR

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits for fences of the application, for as long as it takes the fence but never without a bound,
-// beside the thread that copies: a fence may depend on commands that the application has not
+// beside the thread that copies. A fence may depend on commands that the application has not
 // flushed.
 //
 // One wait for a fence of GL is one call on a thread of its own, which is what references the

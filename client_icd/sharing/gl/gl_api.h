@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenGL as the application's process has it; egl_api.h, glx_api.h and wgl/wgl_api.h are what
-// belongs to a window system. Nothing is linked and nothing is loaded: a library that the
-// application has not loaded cannot have made the context that it gives us, so each is looked up
+// belongs to a window system. Nothing is linked and nothing is loaded. A library that the
+// application has not loaded cannot have made the context that it gives us. So each is looked up
 // among those that are there, and kept there for as long as its table lives.
 //
 // A function pointer says nothing about support: the lookups of EGL, GLX and WGL give stubs for

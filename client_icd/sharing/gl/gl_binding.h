@@ -5,18 +5,18 @@
 // (gl_holding.h), and have no surface, or one of a single pixel.
 //
 // Owned by a GlShare; everything here runs on its thread but MakeGlBinding and IsCurrentHere, so
-// that neither the application's current context nor its thread's EGL error is touched. What the
-// application gave as handles is asked about, not trusted, as far as its binding can say: a Display
-// of X is a pointer, and a wrong one crashes as it does in any other call of X.
+// that neither the application's current context nor its thread's EGL error is touched. The
+// application's handles are asked about, not trusted, as far as its binding can say. A Display of X
+// is a pointer, and a wrong one crashes as it does in any other call of X.
 //
 // GLX: our contexts are made on the application's Display, since drivers keep a screen per
-// connection and objects of one screen are nothing in another. What we ask of Xlib there is asked
-// while the application waits in a call of ours (making and destroying contexts), but for binding
-// another of our contexts, which without a drawable asks the server for nothing. So XInitThreads is
-// needed only by programs that use their Display in several threads anyway. X errors of ours, which
-// would end the process, are caught (glx_binding.cc). A program may close its Display before it
-// releases OpenCL's objects: our contexts go while it waits in XCloseDisplay, and from then on
-// nothing of GL or GLX is called for them.
+// connection and objects of one screen are nothing in another. Our requests to Xlib there are made
+// while the application waits in a call of ours (making and destroying contexts). The exception is
+// binding another of our contexts, which without a drawable asks the server for nothing. So
+// XInitThreads is needed only by programs that use their Display in several threads anyway. X
+// errors of ours, which would end the process, are caught (glx_binding.cc). A program may close its
+// Display before it releases OpenCL's objects: our contexts go while it waits in XCloseDisplay, and
+// from then on nothing of GL or GLX is called for them.
 #pragma once
 
 #include <functional>

@@ -125,8 +125,8 @@ cl_int CL_API_CALL clGetGLContextInfoKHR(const cl_context_properties* properties
                                          cl_gl_context_info param_name, size_t param_value_size,
                                          void* param_value, size_t* param_value_size_ret) noexcept {
   // Section 9.3.5: the list's "format and valid contents are identical" to those of
-  // clCreateContext; but CL_INVALID_VALUE if an attribute name other than those specified in
-  // table 4.5 is specified in properties, or if param_name is not one of the values listed.
+  // clCreateContext. But CL_INVALID_VALUE if an attribute name other than those specified in table
+  // 4.5 is specified in properties, or if param_name is not one of the values listed.
   PropertyList list;
   if (!ReadProperties(properties, &list)) return CL_INVALID_VALUE;
   Platform* platform = nullptr;

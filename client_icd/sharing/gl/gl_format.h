@@ -22,8 +22,8 @@ struct GlFormat {
   size_t element_bytes;  // Of worker_cl().
 
   // Of the worker's image. A CL_DEPTH_STENCIL image "can only be created using the
-  // clCreateFromGLTexture API" (section 9.9.1), of the driver's own GL, which the worker has not;
-  // but no kernel sees the stencil, and no command of the host's may touch the image.
+  // clCreateFromGLTexture API" (section 9.9.1), of the driver's own GL, which the worker has not.
+  // But no kernel sees the stencil, and no command of the host's may touch the image.
   cl_image_format worker_cl() const;
   bool is_depth() const;  // With stencil or without.
   bool has_stencil() const;

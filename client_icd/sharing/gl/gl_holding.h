@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One GL object of the application, or one level or face of it, held in our context so that it
-// lives on after its name, described as OpenCL sees it, and its contents moved to and from a buffer
-// on the GL's side. That buffer is one for bytes under way to the worker (staging), or the worker's
-// own memory, imported (device shadow): the same copies serve both.
+// lives on after its name. It is described as OpenCL sees it, and its contents are moved to and
+// from a buffer on the GL's side. That buffer is one for bytes under way to the worker (staging),
+// or the worker's own memory, imported (device shadow): the same copies serve both.
 //
 // How each kind is held, since a name may be deleted and used again at any time:
 //   buffer        as the element array of a vertex array object of ours
@@ -10,9 +10,9 @@
 //                 glGetTexImage, each layer attached to a framebuffer object of ours as well
 //   renderbuffer  attached to a framebuffer object of ours
 //
-// What the application did to the object since is asked for before each copy, not left to GL to
-// refuse: in a context without errors (KHR_no_error), as ours is if the application's is, GL tells
-// of no refusal but GL_OUT_OF_MEMORY, and a wrong call may do anything.
+// The object's state is asked for before each copy, since the application may have changed it; GL's
+// refusal is not relied on. In a context without errors (KHR_no_error), as ours is if the
+// application's is, GL tells of no refusal but GL_OUT_OF_MEMORY, and a wrong call may do anything.
 //
 // GL thread only (gl_share.h); owned by a GlObject (gl_object.h).
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading the framebuffer that is bound for reading, in both APIs. OpenGL converts to whatever is
-// asked for; OpenGL ES reads a format as it is only if its implementation chose to, else as RGBA of
+// asked for. OpenGL ES reads a format as it is only if its implementation chose to, else as RGBA of
 // the widest type of that kind, from which the elements are then picked out. GL thread only.
 #pragma once
 
@@ -32,9 +32,8 @@ void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* w
                     uint8_t* out);
 
 // What GL reads of a format with stencil to floats and stencils, and back to the same bits. Not
-// left to GL, which keeps the stencil where it blits depth alone, but not the depth: a driver may
-// make floats of 24 bits and round them down, so that all that a kernel leaves alone would
-// change.
+// left to GL, which keeps the stencil where it blits depth alone, but not the depth. A driver may
+// make floats of 24 bits and round them down, so that all that a kernel leaves alone would change.
 void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
                         uint8_t* stencils);
 void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint8_t* stencils,

@@ -311,7 +311,7 @@ bool RunLast(NativeThread& thread, std::thread::id id, std::function<void()> job
 }
 
 // From the exit on it has not left GL (RunLast), which frees what it keeps for a thread at the end
-// of that thread and, in the exit's handlers, for all: both at once ended programs in a double
+// of that thread and, in the exit's handlers, for all. Both at once ended programs in a double
 // free.
 GlThread::~GlThread() {
   ExitGate& gate = ExitGate::OfProcess();

@@ -7,10 +7,10 @@
 // Any thread. GlContexts is what lives on the thread, given to the jobs that run there.
 //
 // An object of the application is held by a binding point of ours, never by its name, which the
-// application may delete and use again: a texture by a texture unit (of each target there is one
-// per unit; when a context's units are taken another context is made), a buffer and a renderbuffer
-// by a vertex array or framebuffer object (gl_object.h). An object that is bound in a context
-// outlives its name.
+// application may delete and use again. A texture is held by a texture unit (of each target there
+// is one per unit; when a context's units are taken another context is made). A buffer and a
+// renderbuffer are held by a vertex array or framebuffer object (gl_object.h). An object that is
+// bound in a context outlives its name.
 //
 // Nothing waits without a bound: GPU work is waited for by fences, with a deadline.
 #pragma once
@@ -187,9 +187,9 @@ class GlShare : public std::enable_shared_from_this<GlShare> {
   // the process has no such binding. The reason is logged.
   static cl_int Open(const GlContextRef& ref, std::shared_ptr<GlShare>* out);
   // Waits until our contexts are gone, but on the thread itself: the application may destroy its
-  // display next. What is ours in the share group, a buffer, a fence and up to six programs, goes
-  // with them, unless they cannot be made current any more (their display is gone), this is a
-  // forked child, or the process exits: then it stays for as long as the share group does.
+  // display next. Our objects in the share group, a buffer, a fence and up to six programs, go with
+  // them. If they cannot be made current any more (their display is gone), this is a forked child,
+  // or the process exits, our part stays for as long as the share group does.
   ~GlShare();
 
   NativeThread& thread() { return thread_; }

@@ -330,8 +330,8 @@ class TextureHolding final : public GlHolding {
                .Shape(about_.target, about_.level) == shape_;
   }
 
-  // OpenGL 4.6, section 8.26: what an image unit reads of a texture that is not complete (section
-  // 8.17) is zero, and what it writes is lost, without an error; the same of a level that the
+  // OpenGL 4.6, section 8.26: an image unit's reads of a texture that is not complete (section
+  // 8.17) give zero, and its writes are lost, without an error. The same holds of a level that the
   // parameters leave out. They, the filters among them, and the levels are the application's to
   // change: this is asked before each copy.
   bool IsAsImageUnitsSeeIt(const BoundTexture& texture) const {

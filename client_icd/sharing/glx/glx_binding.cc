@@ -113,8 +113,8 @@ class ABSL_SCOPED_LOCKABLE ErrorGuard {
 };
 
 // A Display of the application with contexts of ours on it. XCloseDisplay asks for their end and
-// waits for it (Xlib calls extensions before it closes, the last one first); what is still there
-// then, behind a call of GL that does not return, is left alone.
+// waits for it (Xlib calls extensions before it closes, the last one first). A context that is
+// still there then, behind a call of GL that does not return, is left alone.
 struct UsedDisplay {
   std::atomic<bool> closed{false};
   absl::Mutex mu;

@@ -2,8 +2,8 @@
 // cl_img_use_gralloc_ptr: buffers in memory of an Android gralloc allocation, given as the
 // buffer_handle_t that every Android library passes about, a native_handle_t with descriptors and
 // ints. The memory is that of its first descriptor, in which all gralloc implementations that have
-// one buffer object put it (others that follow hold metadata); what the ints say is each
-// implementation's secret and is not looked at.
+// one buffer object put it (others that follow hold metadata). The meaning of the ints is each
+// implementation's secret, and they are not looked at.
 #include <CL/cl_ext.h>
 
 #include <cerrno>

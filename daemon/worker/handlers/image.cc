@@ -181,8 +181,9 @@ bool IsAtHand(Enqueuer* enqueue, const TransferPlan& plan) {
 
 using FillColor = std::array<char, 16>;
 
-// Some drivers do not return from the fill of a 3D image before what the queue or the wait list has
-// before it has ended: this thread would wait there for a user event that it is itself to set.
+// Some drivers do not return from the fill of a 3D image before all earlier commands of the queue
+// or the wait list have ended. This thread would wait there for a user event that it is itself to
+// set.
 bool WaitsInFills(const MemoryObject& image, const QueueObject& queue) {
   return queue.device->quirks.waits_in_volume_fills && image.image_type == CL_MEM_OBJECT_IMAGE3D;
 }

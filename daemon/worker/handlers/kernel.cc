@@ -12,7 +12,7 @@ namespace sluice::worker {
 namespace {
 
 // A value where the kernel takes a handle would be a pointer of the client's for the driver to
-// follow; a handle where it takes a value would be a pointer of ours for the client to read.
+// follow. A handle where it takes a value would be a pointer of ours for the client to read.
 bool KindTakes(int kind, pb::KernelArg::ValueCase value) {
   switch (kind) {
     case pb::KernelArgDescription::UNKNOWN:

@@ -169,9 +169,9 @@ ArgInfoAsked AskedByBuild(const ProgramObject& program, const std::string& optio
 }
 
 // Argument information is what the client judges clSetKernelArg by; drivers keep it only if asked
-// to. A driver may not build a source in which one kernel has no arguments when it is
-// asked ("ptxas: Parsing error near '}'"): what fails with the question is tried again without it,
-// and that outcome, its log included, is told.
+// to. A driver may not build a source in which one kernel has no arguments when it is asked
+// ("ptxas: Parsing error near '}'"). A build that fails with the question is tried again without
+// it, and that outcome, its log included, is told.
 template <typename Build>
 cl_int BuildWithArgInfo(const std::string& options, const Build& build) {
   if (absl::StrContains(options, kArgInfoOption)) return build(options);

@@ -2,8 +2,8 @@
 // The session's shared heap: memory objects of CPU devices, staging for large transfers. Made of
 // segments, sealed memfds of fixed size that are announced to the client over the handle channel
 // before any frame names them. Only the worker allocates; what the client writes there is data,
-// never structure. Freed memory goes back to the system, so that it is zero when it is used again;
-// not that of the pinned heap, whose pages a driver holds: what the device sees there would no
+// never structure. Freed memory goes back to the system, so that it is zero when it is used again.
+// Not that of the pinned heap, whose pages a driver holds: what the device sees there would no
 // longer be what the mapping shows. Thread-safe.
 #pragma once
 
@@ -75,7 +75,7 @@ class Heap {
   };
 
   // A segment is there for good, a mapping in each process that sees it, of which each may have so
-  // many: segments grow with the heap, so that their number is some fifty for 256 GiB whatever the
+  // many. Segments grow with the heap, so that their number is some fifty for 256 GiB whatever the
   // client does. Not where pages are kept, and pinned: that many would cost real memory.
   uint64_t NextSegmentBytes(uint64_t at_least) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddSegment(uint64_t at_least) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mirrors: what the application sees of a GPU's CL_MEM_ALLOC_HOST_PTR buffer while it is mapped. A
 // mirror is shared with the client and registered with the driver (pins.h), so that a map or unmap
-// is one move of the driver's at the rate of the bus, and so is any read or write whose host side
-// the application has put there, which is what such buffers are made for.
+// is one move of the driver's at the rate of the bus. So is any read or write whose host side the
+// application has put there, which is what such buffers are made for.
 //
 // Of a heap of their own: staging must find room whatever the application keeps. A mirror lasts as
 // long as its buffer and as the commands that move its bytes. Thread-safe.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps memory of the pinned heap registered with a driver of a GPU, so that it moves data from and
-// to there at the rate of the bus: 54 GB/s both ways on an H200, where memory it does not know
-// takes 9 and 18. The way that OpenCL has for it is a buffer with CL_MEM_USE_HOST_PTR over the
+// to there at the rate of the bus. That is 54 GB/s both ways on an H200, where memory it does not
+// know takes 9 and 18. The way that OpenCL has for it is a buffer with CL_MEM_USE_HOST_PTR over the
 // memory; it need not be mapped. A driver that does not pin by that does no harm.
 //
 // Whole segments only, before anything else of the driver's lies in them: a buffer over a part

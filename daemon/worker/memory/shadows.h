@@ -2,7 +2,7 @@
 // Shadow buffers (client_icd/sharing/README.md, "Ways"): buffers of the driver in memory that the
 // client's graphics API opens as well. The memory is Vulkan's (daemon/helpers/external_memory.h),
 // on the device that OpenCL uses. A driver that works in the host's memory (a CPU device) is given
-// the mapping; any other imports the descriptor (cl_khr_external_memory_opaque_fd), and is told of
+// the mapping. Any other imports the descriptor (cl_khr_external_memory_opaque_fd), and is told of
 // each change of hands; it may also have semaphores in common with the client
 // (shadow_semaphores.h).
 //

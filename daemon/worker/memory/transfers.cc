@@ -395,7 +395,7 @@ void Transfers::End(const TransferRef& transfer, cl_int status) {
   transfer->end->ended.store(true, std::memory_order_release);
   const TransferPlan& plan = transfer->plan;
   // The spans of a failed transfer are still in use by the driver, or by the client, which may
-  // never say that it is done: they are freed when they can be, and nobody waits for them.
+  // never say that it is done. They are freed when they can be, and nobody waits for them.
   for (const auto& [offset, chunk] : transfer->chunks) {
     if (chunk.staged) staging_bytes_ -= chunk.size;
   }

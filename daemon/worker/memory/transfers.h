@@ -10,11 +10,11 @@
 //
 // A buffer that lies in the heap itself needs no driver call: its own memory is the span. But where
 // the application is to be told the times, all is left to the driver: they are values of its clock
-// (section 5.14), and only its own commands tell the time by that. `done`
-// stands for the command wherever the driver must wait for it; in a queue in order that is not
-// before something is enqueued behind it, which a blocking transfer never sees, and in one out of
-// order not before something that waits for all (Enqueuer, OwnEvents). Nothing
-// here blocks: a transfer that finds no staging memory waits its turn.
+// (section 5.14), and only its own commands tell the time by that. `done` stands for the command
+// wherever the driver must wait for it. In a queue in order that is not before something is
+// enqueued behind it, which a blocking transfer never sees. In one out of order it is not before
+// something that waits for all (Enqueuer, OwnEvents). Nothing here blocks: a transfer that finds no
+// staging memory waits its turn.
 //
 // Trust: the client's TransferChunk and TransferAck only say "go on"; where and how much was
 // granted is remembered here. Thread-safe: driven by the session thread and by driver callbacks.

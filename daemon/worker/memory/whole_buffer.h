@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds a buffer's bytes for a command. Some drivers crash when they copy rectangles, or from and
 // to images, and a buffer is a sub-buffer, wherever that begins
-// (DriverQuirks::crashes_on_sub_buffers): they are given the buffer that this is a part of, and the
+// (DriverQuirks::crashes_on_sub_buffers). They are given the buffer that this is a part of, and the
 // part's origin added to the command's offset. The client has checked the command against the part.
 // Of a copy between two parts of one buffer with unlike pitches they then say CL_INVALID_VALUE, as
 // of any within one buffer. Session thread only.

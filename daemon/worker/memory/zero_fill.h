@@ -3,7 +3,7 @@
 //
 // Nobody waits for the zeros of a new buffer either. A large one is filled when it is made, so that
 // its allocation is known to succeed or fail then. The fill of a small one is put off to the next
-// command of its context that may see the bytes; a first command that writes all of it takes the
+// command of its context that may see the bytes. A first command that writes all of it takes the
 // place of the fill (TakePlaceOfZeros). Whoever enqueues waits for what makes memory defined
 // elsewhere: for the fills, on the context's own queue, and for such writes of other queues
 // (Enqueuer::WaitForDefinedMemory).
@@ -50,7 +50,7 @@ cl_int EnqueueZeros(cl_command_queue queue, cl_mem buffer, size_t bytes);
 cl_int OweZeros(MemoryObject* memory);
 // Enqueues all that are owed in the context. If that fails they stay owed.
 cl_int PayZeros(ContextObject* context);
-// Nothing is owed of the buffer any more: it is filled, or gone, or a command of a queue in order
+// Nothing is owed of the buffer any more. It is filled, or gone, or a command of a queue in order
 // that cannot fail by itself writes all of it before anything else can see it.
 void TakePlaceOfZeros(MemoryObject* memory);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver's contexts of a pool: one for each set of devices, which the contexts of its sessions
-// share, since kernels of one run beside each other on a GPU and those of two do not. Nothing of the
-// driver's tells whose an object in it is: that is what each session's own table of objects is for.
+// share. The reason is that kernels of one run beside each other on a GPU and those of two do not.
+// Nothing of the driver's tells whose an object in it is: that is what each session's own table of
+// objects is for.
 //
 // They live as long as the pool: a session that comes later finds them made. Thread-safe.
 #pragma once

@@ -2,11 +2,11 @@
 // Records of the arguments of kernels in program binaries. Some drivers keep no argument
 // information in a binary, and without it a value of a handle's size cannot be told from a handle.
 // So when a client takes the binaries of a program whose driver still has the information, it is
-// written down under the binary's hash; a program that is made of the same binary later, in this
+// written down under the binary's hash. A program that is made of the same binary later, in this
 // session or another, gets it from here.
 //
 // Trust: the directory is one identity's alone (the broker gives none otherwise), so that a record
-// can mislead only whoever could have written it: the kinds of arguments decide what this worker
+// can mislead only whoever could have written it. The kinds of arguments decide what this worker
 // hands to its own driver, in its own process. The hash is not a cryptographic one for that reason.
 // A record that is read is bounded and must parse. Session thread only.
 #pragma once

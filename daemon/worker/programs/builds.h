@@ -5,7 +5,7 @@
 //
 // No driver can be told to stop compiling, and a thread that hangs in a compiler may hold locks
 // that any other call wants. A build that takes longer than the session's limit is therefore the
-// end of the session: a second thread, the watch, answers it in the driver's stead, and on_overrun
+// end of the session. A second thread, the watch, answers it in the driver's stead, and on_overrun
 // ends the worker, which belongs to this session alone.
 #pragma once
 

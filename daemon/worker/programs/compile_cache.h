@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compile cache of the session's identity, where a driver may keep each program that was ever
-// built and remove none (other drivers' caches have bounds of their own): a client that builds
+// built and remove none (other drivers' caches have bounds of their own). A client that builds
 // without end would fill the disk. When it has grown beyond its bounds, the programs that were used
 // longest ago go. One that a living program is of is compiled again if the driver wants it.
 //

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watches driver events and tells when they end: to the client by a Completion frame, written by
-// the very driver thread that called back, and to whoever in the worker waits for a step of a
-// transfer.
+// Watches driver events and reports their ends. The client hears of one by a Completion frame,
+// written by the very driver thread that called back, and so does any part of the worker that waits
+// for a step of a transfer.
 //
 // A driver's callback is a hint: the status is read from the event. A driver may call nobody back
 // for events that fail because a user event did: SweepFailed() finds those. Callbacks also come in
-// any order, even for an in-order queue, while an application may take the end of one command for
-// the end of all before it (a blocking read, then the profile of the kernel): a queue's Lane puts
-// the completions back in order.
+// any order, even for an in-order queue. But an application may take the end of one command for the
+// end of all before it (a blocking read, then the profile of the kernel). A queue's Lane puts the
+// completions back in order.
 //
 // Some drivers call back late (DriverQuirks::calls_back_late). With set_polls nothing is registered
 // with the driver, and the session thread looks itself (Poll), while it has nothing else to do. A
@@ -71,7 +71,7 @@ struct CompletionOrder {
   std::shared_ptr<CompletionLane> lane;  // The queue's; null: on its own.
   bool after_all = false;                // Waits for all before it in a queue that is out of order.
   bool fails_as_ours = false;            // The driver's code for that is not ours.
-  // The end of a later command in its queue in order says that this one has completed: it waits for
+  // The end of a later command in its queue in order says that this one has completed. It waits for
   // none that may fail while others go on, and the driver's faults end all of a context's commands.
   bool ends_with_later = false;
   // Nothing but the device is awaited, as far as is known (turn_gate.h).

@@ -2,11 +2,11 @@
 // When the driver's commands are likely to end, by how long they took lately: programs that run
 // long kernels run the same ones again and again.
 //
-// Whoever waits for an end looks without sleep for a good while, as a driver in the application's
-// own process does: a sleep ends some 60 us late, and a processor that has slept has cold caches,
-// which cost a launch and its end 60 to 150 us (H100, kernels of 1 to 20 ms). After that it sleeps
-// between looks, but for about when one of the last commands ended. The client sleeps meanwhile,
-// and is woken shortly before such a time:
+// A thread that waits for an end polls without sleep for a good while, as a driver in the
+// application's own process does. A sleep ends some 60 us late, and a processor that has slept has
+// cold caches, which cost a launch and its end 60 to 150 us (H100, kernels of 1 to 20 ms). After
+// that it sleeps between looks, but for about when one of the last commands ended. The client
+// sleeps meanwhile, and is woken shortly before such a time:
 //
 //   0 ........ kWithoutSleepNs ............ took - margin ....... took + margin ............
 //     look       sleep 1/32 of the time         look                sleep 1/32 of the time

@@ -94,7 +94,7 @@ class Enqueuer {
   // Nothing is to be done but to wait.
   HandlerResult RunWithoutWork();
 
-  // True if nothing runs or waits in an in-order queue and the command waits for nothing: a host
+  // True if nothing runs or waits in an in-order queue and the command waits for nothing. A host
   // copy of memory that the host shares may be made at once, and the driver need not be asked to
   // make it.
   bool IsIdle();

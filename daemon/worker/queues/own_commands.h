@@ -6,8 +6,8 @@
 //
 //   [the wait list, the last barrier] -> WhenAllComplete -> start -> last -> told, event set
 //
-// No marker of the driver's with a list does that for us: one may wait for everything that was
-// enqueued before it, so that an acquire hung behind a command it had nothing to do with, and 400
+// No marker of the driver's with a list does that for us. One may wait for everything that was
+// enqueued before it. So an acquire hung behind a command it had nothing to do with, and 400
 // acquires and releases took 33 s. A command that waits for all of the queue is given these events
 // when it is enqueued (OwnEvents).
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Captures the output of kernels' printf. A driver prints to the process's stdout, which in a
-// worker is a pipe to ourselves: its text goes to the client as Printed replies, and is drained
+// worker is a pipe to ourselves. Its text goes to the client as Printed replies, and is drained
 // before the completion of the command that printed it is sent. Thread-safe.
 #pragma once
 

@@ -5,13 +5,12 @@
 // what is behind the command in the ring waits with it, for the others' turns and no longer, since
 // those end by the clock. It goes on looking after what is under way.
 //
-// Not held back, and not counted as work: a command that waits for what may be somebody else's to
-// do (a user event, a shared object, a transfer), and transfers, which may run beside another's
-// kernels.
+// Not held back, and not counted as work: a command whose wait may be for somebody else (a user
+// event, a shared object, a transfer), and transfers, which may run beside another's kernels.
 //
-// Where accounts have shares, a turn's end waits for all that was submitted in it, and its worker is
-// charged for that: the gate then lets no more work ahead of the device than the broker says (kPaced).
-// How long a command takes is measured meanwhile (running_count.h).
+// Where accounts have shares, a turn's end waits for all that was submitted in it, and its worker
+// is charged for that. The gate then lets no more work ahead of the device than the broker says
+// (kPaced). How long a command takes is measured meanwhile (running_count.h).
 //
 // Session thread only, but for running(). The sessions of a pool share one (Share), which is their
 // worker's: then each one's thread uses it.

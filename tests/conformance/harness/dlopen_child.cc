@@ -29,9 +29,9 @@ cl_platform_id FindPlatform(void* library, const std::string& substring) {
   CL_FUNCTION(clGetPlatformIDs);
   CL_FUNCTION(clGetPlatformInfo);
   cl_uint count = 0;
-  // ocl-icd keeps its list of drivers here and does not free it when it is unloaded: 231 bytes in 9
-  // pieces after three rounds with PoCL alone, 237 with Sluice, whose suffix is two letters longer.
-  // A suppression cannot name a library that is gone.
+  // ocl-icd keeps its list of drivers here and does not free it when it is unloaded. That is 231
+  // bytes in 9 pieces after three rounds with PoCL alone, 237 with Sluice, whose suffix is two
+  // letters longer. A suppression cannot name a library that is gone.
   if (__lsan_disable != nullptr) __lsan_disable();
   const cl_int counted = clGetPlatformIDs_fn(0, nullptr, &count);
   if (__lsan_enable != nullptr) __lsan_enable();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The checks of the suite. Each carries the name "clEntryPoint.what", which is what tests/meta
-// greps to see that every entry point has a success and an error expectation, what the table of
-// differences is keyed by, and what a recorded run is compared by:
+// The checks of the suite. Each carries the name "clEntryPoint.what". By it tests/meta sees that
+// every entry point has a success and an error expectation; the table of differences and recorded
+// runs are keyed by it.
 //   EXPECT_CL("clFlush.null_queue", CL_INVALID_COMMAND_QUEUE, clFlush(nullptr));
 //   EXPECT_CREATE("clCreateBuffer.zero_size", CL_INVALID_BUFFER_SIZE, clCreateBuffer(c, 0, 0,
 //   nullptr, error)); Own<cl_mem> buffer = MAKE("clCreateBuffer.plain", clCreateBuffer(c, 0, 64,

@@ -232,9 +232,8 @@ TEST_F(GrallocTest, OtherQueuesWaitForTheRelease) {
   EXPECT_EQ(clFinish(other), CL_SUCCESS);
 }
 
-// In a queue that is out of order, acquire and release wait for their lists; what they are made of
-// waits for nothing else, not for a command or an acquire that is held, whatever the driver's
-// markers do.
+// In a queue that is out of order, acquire and release wait for their lists. Their parts wait for
+// nothing else, not for a command or an acquire that is held, whatever the driver's markers do.
 TEST_F(GrallocTest, OutOfOrderQueueWaitsForListsOnly) {
   if (!HasOutOfOrder()) GTEST_SKIP() << "the device has no out-of-order queues";
   // Drivers whose queues out of order run in order hold the fill in between.

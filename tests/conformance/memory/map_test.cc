@@ -300,8 +300,8 @@ TEST_F(MapTest, LargeTransfersFromAndIntoAMapping) {
 }
 
 // A large CL_MEM_ALLOC_HOST_PTR buffer, a part of it through a sub-buffer, and a few bytes of it
-// that need not be read first: each mapping has what the device has, and the device gets what is
-// written.
+// that need not be read first. Each mapping has the device's bytes, and the device gets those that
+// are written.
 TEST_F(MapTest, LargeMappings) {
   constexpr size_t kLarge = 64 * 1024;  // In ints.
   const Own<cl_mem> pinned = Buffer(kLarge * sizeof(cl_int), CL_MEM_ALLOC_HOST_PTR);

@@ -332,7 +332,7 @@ TEST_F(SvmTest, MappingItsBufferGivesItsAddress) {
 }
 
 // A kernel that gets the buffer and one that gets the pointer work on one memory, and an address
-// that a kernel takes of the buffer is the shared one: lists go from buffer to buffer.
+// that a kernel takes of the buffer is the shared one. Lists go from buffer to buffer.
 TEST_F(SvmTest, KernelsSeeOneMemory) {
   REQUIRE_SVM();
   const Own<cl_program> program = Program(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon in this process, for the real driver library: a socket whose thread answers as the
-// broker does, with a snapshot of the fake driver's devices, and a real worker's session for each
-// client that opens one. A call of the application passes everything that it passes in the field,
-// but for the boundaries of processes.
+// A daemon in this process, for the real driver library. It has a socket whose thread answers as
+// the broker does, with a snapshot of the fake driver's devices, and a real worker's session for
+// each client that opens one. A call of the application passes everything that it passes in the
+// field, but for the boundaries of processes.
 //
 // Sessions are never taken down, as in a worker, where only the kernel takes them back.
 // Thread-safe.

@@ -72,7 +72,7 @@ TEST_F(ShadowLoopbackTest, GpuImportsTheMemory) {
 }
 
 // The driver is told of a change of hands only when the command may run, since it may wait inside
-// the call; what waits for the command waits, and fails if what it waits for does.
+// the call. A command that waits for it waits, and fails if it does.
 TEST_F(ShadowLoopbackTest, DriverIsToldWhenTheCommandMayRun) {
   GiveGpuItsUuid();
   const uint64_t context = MakeContext(kGpu);

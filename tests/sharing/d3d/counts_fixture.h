@@ -20,7 +20,7 @@ class WithCounts : public WithOrder<Base> {
   virtual std::vector<ULONG> Counted() = 0;
 
   // A memory object that is let go of while commands use it is held until the last has ended, and
-  // no longer: nothing is when a call returns that waited for that, whatever the call and the
+  // no longer. Nothing is held when a call returns that waited for that, whatever the call and the
   // command.
   void NothingIsHeldWhenWaitedFor() {
     for (const cl_bool user_sync : {CL_FALSE, CL_TRUE}) {

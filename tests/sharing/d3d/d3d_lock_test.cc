@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applications that have entered their device's lock and wait for OpenCL in it. What is under way
+// Applications that have entered their device's lock and wait for OpenCL in it. Commands under way
 // on another thread of the driver's cannot go on then, and Direct3D has no wait for the lock that
-// ends: the commands fail in time, and once the lock is left all is as before.
+// ends. The commands fail in time, and once the lock is left all is as before.
 #include <cstdio>
 
 #include "tests/conformance/harness/child_process.h"

@@ -95,8 +95,8 @@ TYPED_TEST(D3dObjects, LargeBuffer) {
   EXPECT_TRUE(this->app().Read(buffer.Get()) == bytes);
 }
 
-// Every row of the format table, of odd size: it is what the table says, and its bits survive both
-// ways; one that the OpenCL device has not is refused with the code that says so.
+// Every row of the format table, of odd size: it is as the table says, and its bits survive both
+// ways. One that the OpenCL device has not is refused with the code that says so.
 TYPED_TEST(D3dObjects, EveryFormat) {
   this->EachFormat(CL_MEM_OBJECT_IMAGE2D, {37, 19},
                    [this](DXGI_FORMAT format) { return this->app().Texture2d(format, 37, 19); });

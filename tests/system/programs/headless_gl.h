@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpenGL without a display, for programs of the tests and benchmarks: the first EGL device, as on a
-// GPU machine without a window system, else Mesa's surfaceless platform; an OpenGL 3.3 context,
-// current on the calling thread. Header only; ends the program with a reason when there is none.
+// OpenGL without a display, for programs of the tests and benchmarks. It takes the first EGL
+// device, as on a GPU machine without a window system, else Mesa's surfaceless platform. There is
+// an OpenGL 3.3 context, current on the calling thread. Header only; ends the program with a reason
+// when there is none.
 #pragma once
 
 #define EGL_NO_X11 1

@@ -2,9 +2,9 @@
 //
 // Plays sluice-gateway in the broker's tests: serves no network. The file given as its tokens says
 // what to do and where to tell about it: "MODE FIFO\n". Modes: "open COUNT" opens sessions, "die"
-// ends at once, "connect" says Hello at the socket beside the FIFO as a client does, "garbage"
-// sends a malformed message, "say" writes to stderr what is no line of its own and one that is. It
-// then waits for the end of its socket.
+// ends at once, "connect" says Hello at the socket beside the FIFO as a client does. Others:
+// "garbage" sends a malformed message, "say" writes to stderr a text that is no line of its own and
+// one that is. It then waits for the end of its socket.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -118,7 +118,7 @@ TEST_F(RingTransportTest, SegmentAtATakenAddressHoldsNothing) {
 }
 
 // A process that may have no more descriptors, not even for those that it has let go of, cannot
-// take memory: then nothing fits into that, and the session goes on, also with memory that comes
+// take memory. Then nothing fits into that, and the session goes on, also with memory that comes
 // later.
 TEST_F(RingTransportTest, SegmentsWithoutDescriptorsHoldNothing) {
   const os::UniqueFd file = *os::CreateSharedMemory("test-segment", 4096);

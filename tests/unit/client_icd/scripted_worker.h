@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker for tests of the client alone: a transport whose other end is a few lines of script,
-// with buffers that are strings, in-order and out-of-order queues, markers, reads, writes fed on
-// grants (as over the network), and user events. Thread-safe.
+// A worker for tests of the client alone. It is a transport whose other end is a few lines of
+// script. It has buffers that are strings, in-order and out-of-order queues, markers, reads, writes
+// fed on grants (as over the network), and user events. Thread-safe.
 #pragma once
 
 #include <CL/cl.h>

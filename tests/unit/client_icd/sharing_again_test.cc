@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A native object that may have one memory object at a time, and gets its next: as soon as the
-// application has let go of the one before, whatever commands still keep it, but for those that
+// A native object that may have one memory object at a time, and gets its next. That is as soon as
+// the application has let go of the one before, whatever commands still keep it, but for those that
 // wait for something of the application's. The bound of a wait, which only a wait asks for, tells
 // that a call waited.
 #include <gtest/gtest.h>

@@ -38,8 +38,8 @@ TEST_F(SharingShadowTest, WithoutSemaphoresTheHostWaits) {
 }
 
 // A driver whose kernels fail on an image over an imported buffer gets one of its own beside the
-// shadow: what the native API wrote is there after an acquire, and what a command wrote is
-// in the shadow before the native API copies; what nobody wrote is not copied back.
+// shadow. The native API's bytes are there after an acquire, and a command's bytes are in the
+// shadow before the native API copies. Bytes that nobody wrote are not copied back.
 TEST_F(SharingShadowTest, WithoutUsableImagesABufferLiesBesideTheShadow) {
   context_ = MakeContext(/*images_of_imports=*/false);
   context_->AddInterop(Api::kGl, std::make_shared<int>(0));

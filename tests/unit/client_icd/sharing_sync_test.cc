@@ -348,7 +348,8 @@ TEST_F(SharingSyncTest, StepsRunAroundTheObjects) {
 }
 
 // No other thread finds the event of an acquire, and waits for it by a release, before the worker
-// has been sent the command whose event it is: it would name what the worker does not know.
+// has been sent the command whose event it is. It would name an event that the worker does not
+// know.
 TEST_F(SharingSyncTest, AcquireIsToldOnceItIsSent) {
   for (const Api api : {Api::kGl, Api::kD3d11}) {
     const Ref<MemObject> memory = Make(api);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways that need the worker to open what this side has (client_icd/sharing/README.md), with native
-// objects that tests make up and a scripted worker: which is chosen, what is handed over, and in
-// what order the memory changes hands.
+// Ways that need the worker to open this side's memory (client_icd/sharing/README.md), with native
+// objects that tests make up and a scripted worker. The tests look at which is chosen, what is
+// handed over, and in what order the memory changes hands.
 #include <mutex>
 #include <string>
 
@@ -12,9 +12,9 @@ namespace {
 
 using Kind = ExportedMemory::Kind;
 
-// What all objects of a test have, and what happened, one letter for each: Begin and End of an
-// import, copies To and From the shadow, ReleaseUnchanged, Drop, X for a release that breaks off; the worker
-// Acquires and Releases.
+// Shared by all objects of a test: the events, one letter for each. They are Begin and End of an
+// import, copies To and From the shadow, ReleaseUnchanged, Drop, X for a release that breaks off.
+// The worker Acquires and Releases.
 struct World {
   std::mutex mu;
   std::string log;

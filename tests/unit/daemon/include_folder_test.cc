@@ -150,8 +150,8 @@ TEST(IncludeFolderTest, LinksAndFolders) {
   EXPECT_FALSE(fs::exists(root + "/app/kernels/../common/z.h"));
 }
 
-// A link that would lead out of the folder is a violation, and so is one that is made there;
-// nothing is written outside for one that leads in a circle or is in a file's way.
+// A link that would lead out of the folder is a violation, and so is one that is made there.
+// Nothing is written outside for one that leads in a circle or is in a file's way.
 TEST(IncludeFolderTest, LinksStayInTheFolder) {
   for (const auto& [path, target] : {std::pair<std::string, std::string>{"/a", "/../b"},
                                      {"/a", "b"},

@@ -70,7 +70,7 @@ std::optional<uint32_t> OwnUtilisation() {
 }
 
 // A session whose queues are all of low throttle asks the kernel for a quarter at most, whatever
-// their priorities; it asks for all again with the first other queue, and with the end of the last.
+// their priorities. It asks for all again with the first other queue, and with the end of the last.
 TEST(QueueHintsTest, OnlyLowThrottleAsksForLittle) {
   if (!SetProcessUtilisation(1024) || !OwnUtilisation())
     GTEST_SKIP() << "the kernel has no utilisation clamps";

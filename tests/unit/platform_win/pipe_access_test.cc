@@ -63,8 +63,8 @@ bool Allows(const std::wstring& list, const OwnedHandle& token, DWORD access) {
   return allowed != FALSE;
 }
 
-// A pipe that is not open to others, as the operators' always is: its owner and administrators may
-// use it; another user who is not elevated may do nothing with it, not even ask what it is.
+// A pipe that is not open to others, as the operators' always is. Its owner and administrators may
+// use it. Another user who is not elevated may do nothing with it, not even ask what it is.
 TEST(PipeAccessTest, OthersAreRefused) {
   const std::wstring mine = PipeAccessList(OwnSid(), PipeOthers::kNobody);
   const std::wstring theirs = PipeAccessList(kSomebodyElse, PipeOthers::kNobody);
@@ -148,9 +148,9 @@ TEST(PipeAccessTest, ClientAndProcessAreOnePersonsLogon) {
   EXPECT_FALSE(LogonOf(nullptr).ok());
 }
 
-// Whoever serves a pipe may name handles in its clients: only the system, administrators and the
-// own user may, and the own user only with as much integrity, since what it has started with less
-// (a worker, a browser's page) may have taken the name of a daemon that does not run.
+// A pipe's server may name handles in its clients. Only the system, administrators and the own user
+// may serve one, and the own user only with as much integrity. A process that it has started with
+// less (a worker, a browser's page) might have taken the name of a daemon that does not run.
 TEST(PipeAccessTest, WhoMayServe) {
   constexpr DWORD kLow = SECURITY_MANDATORY_LOW_RID;
   constexpr DWORD kMedium = SECURITY_MANDATORY_MEDIUM_RID;

@@ -53,8 +53,8 @@ TEST(ProcessTest, ReportsHowItEnded) {
 }
 
 // A child has the descriptors it is given at their numbers and no others, the given environment
-// alone, no privileges but the one that everybody has, and of the administrators' rights only that
-// what is forbidden them is forbidden it.
+// alone, and no privileges but the one that everybody has. Of the administrators' rights it has
+// only their prohibitions.
 TEST(ProcessTest, ChildHasWhatItIsGiven) {
   auto pipe = CreatePipe();
   ASSERT_TRUE(pipe.ok());
@@ -328,7 +328,7 @@ TEST(DynamicLibraryTest, Opens) {
 }
 
 // A library that lies in the current folder, or beside the program, is loaded by nobody who asks by
-// its bare name: neither a driver's name through DynamicLibrary, nor, in a daemon, anything that
+// its bare name. Neither is a driver's name through DynamicLibrary, nor, in a daemon, anything that
 // the system's own libraries load.
 TEST(DynamicLibraryTest, PlantedOnesAreNotFound) {
   const std::string program = *OwnExecutablePath();

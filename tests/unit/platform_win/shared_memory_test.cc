@@ -164,8 +164,9 @@ UniqueFd SectionWith(const wchar_t* text) {
   return AddDescriptor(std::make_shared<Section>(std::move(section), Section::Bells()));
 }
 
-// Memory that another program made goes to a reader only if no account could make more of it: not
-// the owner, who may change a list that does not name it, and not one that this process is not.
+// Memory that another program made goes to a reader only if no account could make more of it. That
+// includes the owner, who may change a list that does not name it, and any account that this
+// process is not.
 TEST(SharedMemoryTest, ReadersOfImportedMemoryStayReaders) {
   const auto lent = [](const wchar_t* text, bool trusted) {
     const UniqueFd section = SectionWith(text);

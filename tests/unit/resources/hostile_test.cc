@@ -96,8 +96,8 @@ void SendAndClose(int socket, const void* data, size_t size, std::vector<os::Uni
 }
 
 // Descriptors whose closing takes as long as their sender likes hold up nobody else, wherever they
-// are sent: to a socket that takes none, as an offer, as two, with something malformed and unread
-// behind it. Nor do those who send them get more connections by it.
+// are sent. That may be to a socket that takes none, as an offer, as two, with something malformed
+// and unread behind it. Nor do those who send them get more connections by it.
 TEST_F(HostileResourceTest, DescriptorsThatAreSlowToClose) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_connections_per_user = 5\n"});
   const int before = Baseline(broker);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tests' OpenCL.dll: finds drivers as Khronos' loader does, by the values of
+// The tests' OpenCL.dll. It finds drivers as Khronos' loader does, by the values of
 // HKLM\SOFTWARE\Khronos\OpenCL\Vendors (the value's name is the driver's path, its DWORD is 0), and
 // forwards each call through the dispatch table of its first argument. Wine's own OpenCL.dll is no
 // such loader: it ignores the key. Thread-safe once the first call has returned.

@@ -417,7 +417,7 @@ TEST_F(D3dHandlesTest, NoShadow) {
 // --- The end.
 
 // Where replies are handled nothing of Direct3D's is called, which may wait for a lock that the
-// application has entered: another thread lets go, whatever the context's waits for, and a call
+// application has entered. Another thread lets go, whatever the context's waits for, and a call
 // that waits finds that done. Anywhere else it is done at once.
 TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
   FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));
@@ -449,8 +449,8 @@ TEST_F(D3dHandlesTest, GoesElsewhereWhereRepliesAreHandled) {
   gone.WaitForNotification();
 }
 
-// A device of one thread is not touched where another thread handles replies: the thread that made
-// the last call lets go, at the end of its next one; nor does any other thread's call do it.
+// A device of one thread is not touched where another thread handles replies. The thread that made
+// the last call lets go, at the end of its next one. Nor does any other thread's call do it.
 TEST_F(D3dHandlesTest, GoesAtHomeIfTheDeviceIsOfOneThread) {
   direct3d_.only_thread = os::ThisThreadNumber();
   FakeDirect3d::Texture* const texture = direct3d_.NewTexture(FakeDirect3d::Desc(0));

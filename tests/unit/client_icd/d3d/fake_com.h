@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // COM interfaces of which a test gives the few methods that may be called; any other call ends the
-// test with a message. Interfaces of a device have a hundred methods, so they are not derived from:
-// the table of functions is made here, and a method's place in it is what the compiler has in a
+// test with a message. Interfaces of a device have a hundred methods, so they are not derived from.
+// The table of functions is made here, and a method's place in it is what the compiler has in a
 // pointer to it (the C++ ABI of GCC).
 //
 //   FakeInterface<ID3D11Query> query;
