@@ -45,8 +45,7 @@ constexpr cl_command_type kReleaseDx9 = 0x202C;
 constexpr ApiRules kRules[] = {
     // Section 9.4.6. Neither a second acquire nor a release of what is not acquired has a code, and
     // drivers let both pass. Use while released "will result in undefined behavior" (9.4.6.1): it
-    // is
-    // refused here, since the contents would be old, with the code of objects that are none.
+    // is refused here, since the contents would be old, with the code of objects that are none.
     {.api = Api::kGl,
      .name = "GL",
      .extension = "cl_khr_gl_sharing",
@@ -63,8 +62,7 @@ constexpr ApiRules kRules[] = {
      .image_param = 0,
      .no_param = CL_INVALID_VALUE},
     // Section 9.16.4: use while released has a code; release of what is not acquired has none in
-    // the
-    // list, a second acquire neither.
+    // the list, a second acquire neither.
     {.api = Api::kEgl,
      .name = "EGL",
      .extension = "cl_khr_egl_image",

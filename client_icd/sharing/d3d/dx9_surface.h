@@ -5,8 +5,7 @@
 //   offscreen plain surface, level of a dynamic texture   locked, both ways; all planar formats are
 //   render target                                          GetRenderTargetData; UpdateSurface
 //   level of another texture                               StretchRect to a render target of ours
-//   and
-//                                                          then as that; UpdateSurface
+//                                                          and then as that; UpdateSurface
 //
 // Native thread only (d3d_interop.h), but for what native_object.h says otherwise.
 #pragma once
