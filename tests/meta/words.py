@@ -8,7 +8,7 @@ A sentence is prose between two full stops. Headings, tables and code are no sen
 itself: its sentences count, but never together with the line before it. Code between backticks, and a link, is one word.
 Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns.
 
-The rule on subjects holds for comments as well, in the rooms of COMMENTED, which is all of the product."""
+Both rules on sentences hold for comments as well, of the product and of its tests, but not for their drawings."""
 import pathlib
 import re
 import sys
@@ -19,7 +19,7 @@ WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
 # "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
 SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
 CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
-COMMENTED = ("broker/", "client_icd/", "daemon/", "deploy/", "platform_linux/", "platform_win/", "proto/")
+DRAWN = re.compile(r"\S {2,}\S|->|\||\);")  # A diagram, a table or code in a comment.
 WRITTEN_BY_PROGRAMS = "tests/bench/results/"
 
 
@@ -78,17 +78,18 @@ def check(path, problems):
 
 
 def comments_of(text):
-    """The comments of a C++ or proto file, each as (its first line's number, its text)."""
+    """The paragraphs of comments of a C++ or proto file, each as (its first line's number, its text)."""
     current = None
     for number, line in enumerate(text.splitlines(), 1):
         alone = re.match(r"\s*//\s?(.*)", line)
         behind = None if alone else re.search(r"[;{},)]\s+//\s?(.*)", line)
-        if alone and current:
+        ends = alone and (not alone[1].strip() or alone[1].startswith("SPDX-"))
+        if alone and current and not ends:
             current[1] += " " + alone[1].strip()
             continue
         if current:
             yield current
-        found = alone or behind
+        found = None if ends else alone or behind
         current = [number, found[1].strip()] if found else None
     if current:
         yield current
@@ -97,8 +98,13 @@ def comments_of(text):
 def check_comments(path, problems):
     count = 0
     for number, block in comments_of(tree.read(path)):
+        drawn = DRAWN.search(block)
         for sentence in sentences_of(block):
             count += 1
+            words = len(re.findall(r"[^\s]*[A-Za-z0-9][^\s]*", sentence))
+            if words > WORDS and not drawn:
+                problems.append(f"{tree.relative(path)}:{number}: a comment's sentence of {words} words, at most "
+                                f"{WORDS}: \"{sentence[:60]} ...\"")
             if SUBJECT.match(sentence) and "?" not in sentence and not CLAUSE.match(sentence):
                 problems.append(f"{tree.relative(path)}:{number}: a comment's subject: \"{sentence[:60]} ...\"")
     return count
@@ -110,8 +116,7 @@ def main():
     count = sum(check(path, problems) for path in paths
                 if not tree.relative(path).startswith(WRITTEN_BY_PROGRAMS))
     if not sys.argv[1:]:
-        count += sum(check_comments(path, problems) for path in tree.files(".h", ".cc", ".inc", ".proto")
-                     if tree.relative(path).startswith(COMMENTED))
+        count += sum(check_comments(path, problems) for path in tree.files(".h", ".cc", ".inc", ".proto"))
     tree.finish(problems, f"{count} sentences are short and begin with their subject")
 
 

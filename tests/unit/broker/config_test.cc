@@ -39,8 +39,8 @@ TEST(ConfigTest, EmptyFileIsDefaults) {
   EXPECT_TRUE(CheckConfig(Defaulted(*config)).ok());
 }
 
-// Who writes a path of Windows between double quotes is told of single ones, also where the letter
-// behind the backslash makes an escape that TOML knows.
+// A path of Windows between double quotes is refused with the advice of single ones, also where the
+// letter behind the backslash makes an escape that TOML knows.
 TEST(ConfigTest, BackslashesAreExplained) {
   for (const char* path :
        {"C:\\Program Files\\x", "C:\\x", "C:\\Users\\x", "C:\\temp", "C:\\new"}) {
@@ -515,7 +515,7 @@ TEST(ConfigTest, MachineDependentValuesAreRefusedWhereTheyStand) {
   ExpectError("[access]\nusers = [\"root\", \"nosuchuser\"]\n", {"f.toml:2:18", "nosuchuser"});
   EXPECT_EQ(ErrorOf("[access]\nusers = [\"root\", 12345, \"12345\"]\n"), "no error");
   ExpectError("[access]\nusers = [-1]\n", {"f.toml:2:", "\"-1\""});
-  // What the system says of a file or a socket that is nobody's.
+  // The system's answer about a file or a socket that is nobody's.
   ExpectError("[access]\nusers = [\"4294967295\"]\n", {"f.toml:2:10", "\"4294967295\""});
   ExpectError("[access]\nusers = [99999999999]\n", {"f.toml:2:", "\"99999999999\""});
 }
