@@ -140,6 +140,10 @@ cl_int CreateInSession(const Request& request, Ref<Context>* out, bool* spent) {
                                       request.properties, request.notify, request.user_data));
   cl_int status = request.notify != nullptr ? session->callbacks().Ready() : CL_SUCCESS;
   if (status == CL_SUCCESS) status = Place(context.get(), spent);
+  // Found lost by this call alone: a fault in an earlier context has ended it meanwhile.
+  const bool had_objects = context->id() != kFirstClientId;
+  if (status != CL_SUCCESS && had_objects && session->lost() && !session->terminated())
+    *spent = true;
   if (status == CL_SUCCESS) {
     *out = std::move(context);
   } else if (*spent) {

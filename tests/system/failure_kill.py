@@ -94,6 +94,24 @@ def kill_worker(daemon, moment):
 
 
 # The application dies: its worker is gone within a second, whatever it was doing.
+def kill_worker_of_new_context(daemon):
+    """Its worker ends while clCreateContext waits for it: the application sees the context that it asked for."""
+    application = harness.Application(daemon, "again")
+    report.check(application.wait_for("READY", HANG_SECONDS), "an application with a context", application.output)
+    worker = daemon.workers()[0]
+    os.kill(worker, signal.SIGSTOP)  # It answers nothing, so that nothing is over before it is killed.
+    application.process.stdin.write(b"new\n")
+    application.process.stdin.flush()
+    # The main thread waits, and no longer for its input (read, 0 on x86-64).
+    harness.wait_until(lambda: pathlib.Path(f"/proc/{application.process.pid}/syscall").read_text().split()[0] not in
+                       ("0", "running"), HANG_SECONDS, 0.01)
+    os.kill(worker, signal.SIGKILL)
+    seen = application.wait_for("new ", HANG_SECONDS)
+    report.check(seen and "new 0" in application.output, "a context asked of a worker that dies is made in another",
+                 application.output)
+    application.end(HANG_SECONDS)
+
+
 def kill_application(daemon, moment):
     name = f"application killed, {moment}"
     before = daemon.settled_resources()
@@ -323,6 +341,7 @@ def main():
         harness.wait_until(lambda: not daemon.workers(), 5)
         for moment in MOMENTS:
             kill_worker(daemon, moment)
+        kill_worker_of_new_context(daemon)
         for moment in MOMENTS:
             kill_application(daemon, moment)
         kill_application_of_stopped(daemon)
