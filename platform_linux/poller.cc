@@ -39,7 +39,7 @@ class EpollPoller final : public Poller {
     SLUICE_CHECK(count >= 0 || errno == EINTR);
     for (int i = 0; i < count; ++i) {
       if (events[i].data.u64 != kWakeKey) {
-        ready->push_back(events[i].data.u64);
+        ready->push_back(uint64_t{events[i].data.u64});  // A copy: the struct is packed.
         continue;
       }
       uint64_t wakes;
