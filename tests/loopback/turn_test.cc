@@ -61,7 +61,7 @@ class TurnLoopbackTest : public LoopbackTest {
     client_->Send(command);
   }
   void WaitUntilHeld() {
-    client_->WaitUntil([this] { return words_.waiting == 1; });
+    client_->WaitUntil([] { return words_.waiting == 1; });
   }
 
   // A driver's callback may come after the test.
@@ -96,13 +96,13 @@ TEST_F(TurnLoopbackTest, WhatIsUnderWayEndsWhileTheNextWaits) {
     Prepare(vendor, Pays::kEverywhere);
     fake_->HoldCommands();
     const uint64_t first = Launch(queue_);
-    client_->WaitUntil([this] { return words_.running == 1; });
+    client_->WaitUntil([] { return words_.running == 1; });
     Order(TurnOrder::kWait);
     const uint64_t second = Launch(queue_);
     WaitUntilHeld();
     fake_->ReleaseCommands();
     EXPECT_EQ(Completed(first).status(), CL_COMPLETE);
-    client_->WaitUntil([this] { return words_.running == 0; });
+    client_->WaitUntil([] { return words_.running == 0; });
     EXPECT_EQ(words_.waiting.load(), 1u);
     Order(TurnOrder::kGo);
     EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
@@ -118,9 +118,9 @@ TEST_F(TurnLoopbackTest, WhatNobodyWaitsForIsCountedWhenTheTurnIsOver) {
   Order(TurnOrder::kWait);
   const uint64_t next = Launch(queue_);
   WaitUntilHeld();
-  client_->WaitUntil([this] { return words_.running == 1; });
+  client_->WaitUntil([] { return words_.running == 1; });
   fake_->ReleaseCommands();
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
   Order(TurnOrder::kGo);
   EXPECT_EQ(Completed(next).status(), CL_COMPLETE);
 }
@@ -148,10 +148,10 @@ TEST_F(TurnLoopbackTest, WhatWaitsForTheSessionsOwnWorkIsWork) {
   fake_->HoldCommands();
   const uint64_t first = Launch(queue_);
   const uint64_t second = Launch(MakeQueue(context_), {first});
-  client_->WaitUntil([this] { return words_.running == 2; });
+  client_->WaitUntil([] { return words_.running == 2; });
   fake_->ReleaseCommands();
   EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
 }
 
 // The broker was killed, or stopped.
@@ -211,7 +211,7 @@ class PacedLoopbackTest : public TurnLoopbackTest {
     Order(TurnOrder::kWait);
     WaitUntilHeld();
     Order(TurnOrder::kPaced);
-    client_->WaitUntil([this] { return words_.waiting == 0; });
+    client_->WaitUntil([] { return words_.waiting == 0; });
     Order(TurnOrder::kWait);
     WaitUntilHeld();
     Order(TurnOrder::kPaced);
@@ -225,33 +225,33 @@ TEST_F(PacedLoopbackTest, WhatIsNotKnownToBeShortIsWaitedFor) {
     Order(TurnOrder::kPaced);
     fake_->HoldCommands();
     const uint64_t first = Launch(queue_);
-    client_->WaitUntil([this] { return words_.running == 1; });
+    client_->WaitUntil([] { return words_.running == 1; });
     const uint64_t second = Launch(queue_);
     ExpectHeld();
     EXPECT_EQ(fake_->Count(kLaunch), 1u);
     fake_->ReleaseCommands();
     EXPECT_EQ(Completed(first).status(), CL_COMPLETE);
     EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
-    client_->WaitUntil([this] { return words_.running == 0; });
+    client_->WaitUntil([] { return words_.running == 0; });
   }
 }
 
 TEST_F(PacedLoopbackTest, ManyShortOnesGoAhead) {
   orders_.credit_ns = kHourNs;
   EXPECT_EQ(Completed(Launch(queue_)).status(), CL_COMPLETE);
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
   fake_->HoldCommands();
   for (int i = 0; i < 10; ++i) Launch(queue_);
-  client_->WaitUntil([this] { return words_.running == 10; });
+  client_->WaitUntil([] { return words_.running == 10; });
   fake_->ReleaseCommands();
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
 }
 
 // The window's end waits for it, and its account pays.
 TEST_F(PacedLoopbackTest, WhatNobodyAsksAboutIsCounted) {
   fake_->HoldCommands();
   LaunchUnasked();
-  client_->WaitUntil([this] { return words_.running == 1; });
+  client_->WaitUntil([] { return words_.running == 1; });
   LaunchUnasked();
   ExpectHeld();
   fake_->ReleaseCommands();
@@ -268,7 +268,7 @@ TEST_F(PacedLoopbackTest, WithoutAnyProgressTheNextGoesAllTheSame) {
   client_->WaitUntil([this] { return fake_->Count(kLaunch) == 2; });
   EXPECT_GT(wire::MonotonicNs() - began, 900'000'000);
   fake_->ReleaseCommands();
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
 }
 
 TEST_F(PacedLoopbackTest, WithoutASignOfLifeNobodyIsPaced) {
@@ -276,15 +276,15 @@ TEST_F(PacedLoopbackTest, WithoutASignOfLifeNobodyIsPaced) {
   fake_->HoldCommands();
   Launch(queue_);
   Launch(queue_);
-  client_->WaitUntil([this] { return words_.running == 2; });
+  client_->WaitUntil([] { return words_.running == 2; });
   fake_->ReleaseCommands();
-  client_->WaitUntil([this] { return words_.running == 0; });
+  client_->WaitUntil([] { return words_.running == 0; });
 }
 
 TEST_F(PacedLoopbackTest, WhatWaitsForSomebodyElseIsNotHeldBack) {
   fake_->HoldCommands();
   Launch(queue_);
-  client_->WaitUntil([this] { return words_.running == 1; });
+  client_->WaitUntil([] { return words_.running == 1; });
   const uint64_t user = MakeUserEvent(context_);
   const uint64_t waits = Launch(MakeQueue(context_), {user});
   client_->Sync();

@@ -2,6 +2,7 @@
 // Commands that nobody asks an event of, while more of them wait in the ring: the driver is asked
 // for none either (Enqueuer::NeedsEvent). Their payloads, and what comes after them, are as ever.
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 
 #include "tests/loopback/harness.h"
@@ -13,9 +14,9 @@ namespace {
 class Stop {
  public:
   explicit Stop(fake::FakeCl* fake, const std::string& name) : fake_(fake) {
-    fake->set_on_call([this, name](const std::string& called) {
-      std::unique_lock lock(mu_);
-      if (called == name) changed_.wait(lock, [this] { return go_on_; });
+    fake->set_on_call([gate = gate_, name](const std::string& called) {
+      std::unique_lock lock(gate->mu);
+      if (called == name) gate->changed.wait(lock, [&] { return gate->open; });
     });
   }
   ~Stop() {
@@ -23,16 +24,20 @@ class Stop {
     fake_->set_on_call(nullptr);
   }
   void GoOn() {
-    const std::lock_guard lock(mu_);
-    go_on_ = true;
-    changed_.notify_all();
+    const std::lock_guard lock(gate_->mu);
+    gate_->open = true;
+    gate_->changed.notify_all();
   }
 
  private:
+  struct Gate {
+    std::mutex mu;
+    std::condition_variable changed;
+    bool open = false;
+  };
   fake::FakeCl* const fake_;
-  std::mutex mu_;
-  std::condition_variable changed_;
-  bool go_on_ = false;
+  // The session thread may still be in it when this has ended.
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 };
 
 class UnmarkedLoopbackTest : public LoopbackTest {
