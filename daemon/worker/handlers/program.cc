@@ -378,6 +378,7 @@ HandlerResult HandleLinkProgram(Session& session, const pb::LinkProgram& cmd, Ca
       [program, context, devices, inputs, options = cmd.options()] {
         const std::vector<cl_device_id> handles = HandlesOf(devices);
         std::vector<cl_program> input_handles;
+        input_handles.reserve(inputs.size());
         for (const auto& input : inputs) input_handles.push_back(input->handle.get());
         cl_int status = CL_SUCCESS;
         program->handle = UniqueCl<cl_program>(cl().clLinkProgram(
