@@ -22,7 +22,7 @@ constexpr int64_t kHelloTimeoutMs = 5000;
 constexpr int64_t kAcceptPauseMs = 100;
 constexpr size_t kMaxRefusedConnections = 64;
 constexpr int kAcceptsPerWakeUp = 16;
-constexpr int kMessagesPerWakeUp = 8;
+constexpr int kClientMessagesPerWakeUp = 8;
 
 }  // namespace
 
@@ -165,7 +165,7 @@ void Admission::WatchSocket(Connection* connection) {
 }
 
 void Admission::OnReadable(uint64_t id) {
-  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+  for (int i = 0; i < kClientMessagesPerWakeUp; ++i) {
     const auto found = connections_.find(id);
     if (found == connections_.end() || found->second->socket_watch == 0) return;
     Connection* connection = found->second.get();

@@ -11,7 +11,7 @@
 namespace sluice::broker {
 namespace {
 
-constexpr int kMessagesPerWakeUp = 16;
+constexpr int kPoolMessagesPerWakeUp = 16;
 
 }  // namespace
 
@@ -115,7 +115,7 @@ void Pools::Kill(uint64_t id) {
 }
 
 void Pools::OnControl(uint64_t id) {
-  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+  for (int i = 0; i < kPoolMessagesPerWakeUp; ++i) {
     const auto found = pools_.find(id);
     if (found == pools_.end() || !found->second->control.valid()) return;
     Pool* const pool = found->second.get();

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kSigKill =
     9;  // From an operator, or the kernel for want of memory: no driver's fault.
-constexpr int64_t kLongStartMs = 1'000;  // Under load: then the next one begins, too.
-constexpr int kMessagesPerWakeUp = 16;   // Then the other descriptors get their turn.
+constexpr int64_t kLongStartMs = 1'000;       // Under load: then the next one begins, too.
+constexpr int kWorkerMessagesPerWakeUp = 16;  // Then the other descriptors get their turn.
 
 }  // namespace
 
@@ -225,7 +225,7 @@ void Workers::StopListening(Session* session) {
 }
 
 void Workers::OnControl(uint64_t id) {
-  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+  for (int i = 0; i < kWorkerMessagesPerWakeUp; ++i) {
     const auto found = sessions_.find(id);
     if (found == sessions_.end() || !found->second->control.valid()) return;
     Session* session = found->second.get();

@@ -18,7 +18,7 @@
 namespace sluice::broker {
 namespace {
 
-constexpr int kMessagesPerWakeUp = 8;
+constexpr int kResourceMessagesPerWakeUp = 8;
 // Bound of a connection's refused offers that are still being closed.
 constexpr long kMaxClosing = 16;
 constexpr size_t kMaxLabelBytes = 63;
@@ -198,7 +198,7 @@ absl::StatusOr<std::pair<os::UniqueFd, os::UniqueFd>> ResourceHub::Connect(
 }
 
 void ResourceHub::ReadOffers(uint64_t id) {
-  for (int i = 0; i < kMessagesPerWakeUp; ++i) {
+  for (int i = 0; i < kResourceMessagesPerWakeUp; ++i) {
     const auto found = connections_.find(id);
     if (found == connections_.end()) return;
     Connection& connection = *found->second;

@@ -11,7 +11,7 @@
 namespace sluice::gateway {
 namespace {
 
-constexpr int kLinesPerSecond = 5;
+constexpr int kFrontLinesPerSecond = 5;
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void FrontLog::Refused(const std::string& address, std::string_view why) {
     const int64_t second = MonotonicMs() / 1000;
     if (second != second_) lines_ = 0;
     second_ = second;
-    if (++lines_ > kLinesPerSecond) {
+    if (++lines_ > kFrontLinesPerSecond) {
       ++left_out_;
       return;
     }

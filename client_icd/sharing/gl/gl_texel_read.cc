@@ -10,9 +10,9 @@ namespace sluice::client::sharing {
 namespace {
 
 // Of a work-group, each way.
-constexpr GLuint kTile = 16;
+constexpr GLuint kReadTile = 16;
 // Places of the uniforms in the shader.
-constexpr GLint kSize = 0;
+constexpr GLint kReadSize = 0;
 constexpr GLint kTexels = 1;
 
 // The words of a texel `t`, comma separated; null for formats that are not of floats, or whose
@@ -53,9 +53,9 @@ std::string SourceOf(const GlDescription& about) {
   const size_t words = about.format->element_bytes / sizeof(uint32_t);
   const char* const at = about.target == GL_TEXTURE_2D ? "at.xy" : "at";
   return absl::StrCat(
-      "#version 310 es\n", "layout(local_size_x = ", kTile, ", local_size_y = ", kTile, ") in;\n",
-      "layout(location = ", kTexels, ") uniform highp ", SamplerOf(about.target), " texels;\n",
-      "layout(location = ", kSize, ") uniform highp ivec4 size;\n",
+      "#version 310 es\n", "layout(local_size_x = ", kReadTile, ", local_size_y = ", kReadTile,
+      ") in;\n", "layout(location = ", kTexels, ") uniform highp ", SamplerOf(about.target),
+      " texels;\n", "layout(location = ", kReadSize, ") uniform highp ivec4 size;\n",
       "layout(std430, binding = 0) writeonly buffer Words { highp uint words[]; };\n",
       "void main() {\n", "  highp ivec3 at = ivec3(gl_GlobalInvocationID);\n",
       "  if (any(greaterThanEqual(at, size.xyz))) return;\n",
@@ -96,13 +96,13 @@ cl_int GlTexelRead::Run(GlContexts& contexts, const GlDescription& about, GLuint
   functions_.BindSampler(unit, sampler_);
   functions_.UseProgram(program_);
   functions_.Uniform1i(kTexels, static_cast<GLint>(unit));
-  functions_.Uniform4i(kSize, static_cast<GLint>(about.width), static_cast<GLint>(about.height),
+  functions_.Uniform4i(kReadSize, static_cast<GLint>(about.width), static_cast<GLint>(about.height),
                        static_cast<GLint>(about.depth), about.level - base);
   functions_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, buffer, 0,
                              static_cast<GLsizeiptr>(about.bytes));
   functions_.MemoryBarrier(GL_ALL_BARRIER_BITS);
-  functions_.DispatchCompute(static_cast<GLuint>((about.width + kTile - 1) / kTile),
-                             static_cast<GLuint>((about.height + kTile - 1) / kTile),
+  functions_.DispatchCompute(static_cast<GLuint>((about.width + kReadTile - 1) / kReadTile),
+                             static_cast<GLuint>((about.height + kReadTile - 1) / kReadTile),
                              static_cast<GLuint>(about.depth));
   functions_.MemoryBarrier(GL_ALL_BARRIER_BITS);
   functions_.BindBufferRange(GL_SHADER_STORAGE_BUFFER, 0, 0, 0, 0);
