@@ -9,7 +9,7 @@
 namespace sluice::worker {
 namespace {
 
-constexpr int64_t kPatienceNs = 20'000'000'000;
+constexpr int64_t kPatienceNs = 50'000'000'000;  // Of a busy machine under a sanitizer, too.
 
 os::SharedMapping MapRing() {
   auto file = os::CreateSharedMemory("test-ring", wire::kRingFileBytes);

@@ -38,6 +38,9 @@ bool IsMissing(const std::string& path) {
 class PrivateRootTest : public testing::Test {
  protected:
   void SetUp() override {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "ThreadSanitizer's own thread keeps a process out of new user namespaces";
+#endif
     std::string name = (fs::temp_directory_path() / "sluice-root-XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     folder_ = name;
@@ -46,7 +49,9 @@ class PrivateRootTest : public testing::Test {
       std::ofstream(folder_ / file) << "text";
     fs::create_symlink("shown", folder_ / "way");
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
 
   std::string At(const char* below) const { return (folder_ / below).string(); }
 
@@ -94,7 +99,7 @@ TEST_F(PrivateRootTest, OnlyWhatIsWritableIsWritten) {
     return Writes(At("cache/new")) && !Writes(At("shown/new")) && !Writes(At("shown/a")) &&
            !Writes("/new") && ::mkdir("/folder", 0700) != 0;
   });
-  EXPECT_TRUE(fs::exists(At("cache/new")));
+  if (!IsSkipped()) EXPECT_TRUE(fs::exists(At("cache/new")));
 }
 
 // A tenant that could lay a link in its own folder would see what it leads to.
