@@ -5,7 +5,7 @@
 namespace sluice::worker {
 namespace {
 
-std::string Pattern(size_t size) {
+std::string TexelPattern(size_t size) {
   std::string bytes(size, '\0');
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 13 + i / 999);
   return bytes;
@@ -116,10 +116,10 @@ TEST_F(ImageLoopbackTest, EveryKindKeepsItsBytes) {
           Kind{Desc(CL_MEM_OBJECT_IMAGE2D_ARRAY, 300, 200, 0, 20), {300, 200, 20}},
           Kind{Desc(CL_MEM_OBJECT_IMAGE3D, 300, 200, 25), {300, 200, 25}}}) {
       const std::vector<uint64_t>& whole = kind.whole;
-      const std::string bytes = Pattern(4 * whole[0] * whole[1] * whole[2]);
+      const std::string bytes = TexelPattern(4 * whole[0] * whole[1] * whole[2]);
       const uint64_t image = MakeImage(context_, kind.desc, bytes);
       EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == bytes) << kind.desc.image_type();
-      const std::string other = Pattern(bytes.size() + 1).substr(1);
+      const std::string other = TexelPattern(bytes.size() + 1).substr(1);
       EXPECT_EQ(Write(image, {0, 0, 0}, whole, other), CL_COMPLETE);
       EXPECT_TRUE(Read(image, {0, 0, 0}, whole) == other) << kind.desc.image_type();
       EXPECT_EQ(Write(image, {1, 0, 0}, {2, 1, 1}, "12345678"), CL_COMPLETE);
@@ -177,7 +177,7 @@ TEST_F(ImageLoopbackTest, CpuImageLiesInTheHeap) {
 // pending, and waits its turn while something is.
 TEST_F(ImageLoopbackTest, SmallTransfersInTheHeapTakeTheirTurn) {
   Use(kCpu);
-  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4), Pattern(64));
+  const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4), TexelPattern(64));
   const size_t before = fake_->Count("clEnqueueWriteImage");
   EXPECT_EQ(Write(image, {1, 1, 0}, {2, 2, 1}, "abcdefghijklmnop"), CL_COMPLETE);
   EXPECT_EQ(Read(image, {1, 1, 0}, {2, 2, 1}), "abcdefghijklmnop");
@@ -211,7 +211,7 @@ TEST_F(ImageLoopbackTest, RefusedMemoryFallsBack) {
   const uint64_t used = client_->session().heap().used_bytes();
   fake_->FailNext("clCreateImage", CL_INVALID_HOST_PTR);
   pb::Command command = Create(Desc(CL_MEM_OBJECT_IMAGE2D, 4, 4));
-  const std::string bytes = Pattern(64);
+  const std::string bytes = TexelPattern(64);
   EXPECT_FALSE(client_->Call(command, bytes).memory().in_heap());
   EXPECT_EQ(client_->session().heap().used_bytes(), used);
   EXPECT_EQ(Read(command.create_image().mem_id(), {0, 0, 0}, {4, 4, 1}), bytes);
@@ -264,14 +264,14 @@ TEST_F(ImageLoopbackTest, SpansAndQuota) {
 
 // Values that an application leaves in extents that its image's type does not have change nothing.
 TEST_F(ImageLoopbackTest, ExtentsOfOtherTypesDoNotCount) {
-  const std::string bytes = Pattern(4 * 6 * 5);
+  const std::string bytes = TexelPattern(4 * 6 * 5);
   const uint64_t image = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 6, 5, 77, 88), bytes);
   EXPECT_EQ(Read(image, {0, 0, 0}, {6, 5, 1}), bytes);
 }
 
 // An image of a buffer shows the buffer's bytes.
 TEST_F(ImageLoopbackTest, ImageOfABuffer) {
-  const std::string bytes = Pattern(256);
+  const std::string bytes = TexelPattern(256);
   pb::ImageDesc desc = Desc(CL_MEM_OBJECT_IMAGE1D_BUFFER, 64);
   desc.set_parent_id(MakeBuffer(context_, 256, bytes));
   EXPECT_EQ(Read(MakeImage(context_, desc), {0, 0, 0}, {64, 1, 1}), bytes);
@@ -281,7 +281,7 @@ TEST_F(ImageLoopbackTest, ImageOfABuffer) {
 // are released.
 TEST_F(ImageLoopbackTest, ImageOfACpuBuffer) {
   Use(kCpu);
-  const std::string bytes = Pattern(256);
+  const std::string bytes = TexelPattern(256);
   const uint64_t buffer = MakeBuffer(context_, 256, bytes);
   pb::ImageDesc desc = Desc(CL_MEM_OBJECT_IMAGE2D, 3, 4);
   desc.set_parent_id(buffer);
@@ -303,7 +303,7 @@ TEST_F(ImageLoopbackTest, ImageOfACpuBuffer) {
 
 // Copies forward origins, region and offset, in all three directions.
 TEST_F(ImageLoopbackTest, CopiesForwardTheirGeometry) {
-  const std::string bytes = Pattern(4 * 16 * 16);
+  const std::string bytes = TexelPattern(4 * 16 * 16);
   const uint64_t from = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 16, 16), bytes);
   const uint64_t to = MakeImage(context_, Desc(CL_MEM_OBJECT_IMAGE2D, 16, 16));
   const uint64_t buffer = MakeBuffer(context_, 4096);

@@ -132,7 +132,7 @@ TEST_F(InFlightTest, NoLimit) {
   Limit(0);
   const uint64_t gate = MakeUserEvent(context_);
   Marker(queue_, false, {gate});
-  for (uint64_t i = 0; i < 4 * kInFlightSlack; ++i) Marker(queue_, false);
+  for (uint64_t i = 0; i < 2 * kInFlightSlack; ++i) Marker(queue_, false);
   const uint64_t last = Marker(queue_, true);
   SetUserEvent(gate, CL_COMPLETE);
   EXPECT_EQ(Completed(last).status(), CL_COMPLETE);
