@@ -99,7 +99,8 @@ TEST_F(PrivateRootTest, OnlyWhatIsWritableIsWritten) {
     return Writes(At("cache/new")) && !Writes(At("shown/new")) && !Writes(At("shown/a")) &&
            !Writes("/new") && ::mkdir("/folder", 0700) != 0;
   });
-  if (!IsSkipped()) EXPECT_TRUE(fs::exists(At("cache/new")));
+  if (IsSkipped()) return;
+  EXPECT_TRUE(fs::exists(At("cache/new")));
 }
 
 // A tenant that could lay a link in its own folder would see what it leads to.
