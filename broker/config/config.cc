@@ -262,7 +262,7 @@ NetworkConfig ReadNetwork(const toml::table* table, ConfigErrors* errors) {
   section.Parsed("certificate", wanted, path(&network.certificate));
   section.Parsed("key", wanted, path(&network.key));
   section.Parsed("client_ca", wanted, path(&network.client_ca));
-  section.Parsed("client_crl", wanted, path(&network.client_crl));
+  ReadOptional(&section, "client_crl", wanted, path(&network.client_crl));
   section.Parsed("token_file", wanted, path(&network.token_file));
   section.Parsed("token_key", wanted, path(&network.token_key));
   section.Boolean("allow_plaintext", &network.allow_plaintext);
@@ -449,11 +449,6 @@ absl::Status CheckConfig(const Config& config, bool serves_old_places) {
     const absl::Status user = os::LookUpUser(*config.worker.user).status();
     if (!user.ok()) problems.push_back(absl::StrCat("--worker-user: ", user.message()));
   }
-  const bool pools =
-      config.pool.enabled || std::any_of(config.listeners.begin(), config.listeners.end(),
-                                         [](const auto& one) { return one.pools == Pooling::kOn; });
-  if (const std::string fixed = FixedKeyReason("pool"); pools && !fixed.empty())
-    problems.push_back(absl::StrCat("[pool]: allowed is ", fixed));
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }

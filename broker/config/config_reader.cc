@@ -211,11 +211,16 @@ void SectionReader::String(const std::string& key, std::string* out) {
   *out = *value;
 }
 
-void SectionReader::Boolean(const std::string& key, bool* out) {
+void SectionReader::Boolean(const std::string& key, bool* out, const std::string& fixed) {
   const toml::node* node = Find(key);
   if (node == nullptr) return;
   const auto value = node->value_exact<bool>();
   if (!value.has_value()) return WrongType(*node, key, "true or false");
+  if (*value != *out && !fixed.empty()) {
+    errors_->Add(node->source(), absl::StrCat("key \"", key, "\" in ", name_, " is ",
+                                              *value ? "true" : "false", ", allowed is ", fixed));
+    return;
+  }
   *out = *value;
 }
 

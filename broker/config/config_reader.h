@@ -89,7 +89,8 @@ class SectionReader {
       : table_(table), name_(std::move(name)), errors_(errors) {}
 
   void String(const std::string& key, std::string* out);
-  void Boolean(const std::string& key, bool* out);
+  // With `fixed` not empty it must stay as it is; `fixed` says why, in words after "allowed is".
+  void Boolean(const std::string& key, bool* out, const std::string& fixed = "");
   void Integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t* out);
   void Count(const std::string& key, uint64_t minimum, uint64_t* out);
   // An integer, or "4GiB": 0, or `least` and more.

@@ -92,6 +92,21 @@ std::string NameProblem(const ListenerConfig& listener, const Config& config,
                                : absl::StrCat("is also that of tenant \"", other->tenant, "\"");
 }
 
+// Of what only tenants of another system may have.
+std::string FixedProblem(const ListenerConfig& listener) {
+  const std::string turns = FixedKeyReason("turns");
+  if (listener.share != kDefaultShare && !turns.empty())
+    return absl::StrCat("has share ", listener.share, ", allowed is ", turns);
+  if (listener.interactive_percent != 0 && !turns.empty()) {
+    return absl::StrCat("has interactive_percent ", listener.interactive_percent, ", allowed is ",
+                        turns);
+  }
+  const std::string pool = FixedKeyReason("pool");
+  if (listener.pools == Pooling::kOn && !pool.empty())
+    return absl::StrCat("has pool \"on\", allowed is ", pool);
+  return "";
+}
+
 std::string Problem(const ListenerConfig& listener, const Config& config,
                     const std::vector<ListenerConfig>& others) {
   if (absl::Status name = CheckTenantName(listener.tenant); !name.ok())
@@ -112,6 +127,7 @@ std::string Problem(const ListenerConfig& listener, const Config& config,
     return absl::StrCat("has interactive_percent ", listener.interactive_percent,
                         ", allowed is 0 to ", kMostInteractivePercent);
   }
+  if (std::string fixed = FixedProblem(listener); !fixed.empty()) return fixed;
   if (listener.mode > 0777)
     return absl::StrCat("has mode ", absl::StrFormat("%o", listener.mode),
                         ", allowed is 0001 to 0777");

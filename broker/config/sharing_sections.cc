@@ -18,15 +18,17 @@ constexpr uint64_t kFewestProcesses = 16;
 }  // namespace
 
 void ReadScheduling(SectionReader section, TurnsConfig* turns) {
-  section.Parsed("turns", "one of auto, on, off", [turns](const std::string& text) {
+  const std::string fixed = FixedKeyReason("turns");
+  const std::string allowed = fixed.empty() ? "one of auto, on, off" : fixed;
+  section.Parsed("turns", allowed, [&](const std::string& text) {
     using Mode = TurnsConfig::Mode;
     turns->mode = text == "on" ? Mode::kOn : text == "off" ? Mode::kOff : Mode::kAuto;
-    return text == "auto" || text == "on" || text == "off";
+    return text == "auto" || text == "off" || (fixed.empty() && text == "on");
   });
-  section.Parsed("shares", "one of auto, on, off", [turns](const std::string& text) {
+  section.Parsed("shares", allowed, [&](const std::string& text) {
     using Shares = TurnsConfig::Shares;
     turns->shares = text == "on" ? Shares::kOn : text == "off" ? Shares::kOff : Shares::kAuto;
-    return text == "auto" || text == "on" || text == "off";
+    return text == "auto" || text == "off" || (fixed.empty() && text == "on");
   });
   section.Integer("turn_us", 500, 10'000, &turns->turn_us);
   section.Integer("turn_grace_us", 20, 1000, &turns->grace_us);
@@ -35,7 +37,7 @@ void ReadScheduling(SectionReader section, TurnsConfig* turns) {
 
 void ReadPool(SectionReader section, PoolConfig* pool) {
   constexpr int64_t kMostSessions = 128;
-  section.Boolean("enabled", &pool->enabled);
+  section.Boolean("enabled", &pool->enabled, FixedKeyReason("pool"));
   section.Boolean("cpu_devices", &pool->cpu_devices);
   int64_t sessions = static_cast<int64_t>(pool->max_sessions);
   section.Integer("max_sessions", 2, kMostSessions, &sessions);

@@ -18,7 +18,12 @@ std::string FixedKeyReason(const std::string& key) {
     return absl::StrCat(kCannot, "a worker's restricted token decides what it may read");
   if (key == "control_groups")
     return "\"auto\", which stands for none: Windows has no control groups";
-  if (key == "pool") return "none: on Windows each session has a worker of its own";
+  if (key == "pool")
+    return "nothing but its default: on Windows each session has a worker of its own";
+  if (key == "client_crl")
+    return "nothing but its default: on Windows no revocation lists are read";
+  if (key == "turns")
+    return "nothing but its default: on Windows sessions take no turns at a device";
   if (key == "socket_group")
     return absl::StrCat(kCannot, "socket_mode opens the pipe to everybody or to nobody else");
   if (key == "monitor_group")

@@ -749,15 +749,30 @@ def fixed_keys(wine):
             ("worker", r"cache_directory = 'C:\windows'", ('key "cache_directory" in [worker]', "cannot be chosen")),
             ("worker", r"readable = 'C:\windows'", ('key "readable" in [worker]', "cannot be chosen on Windows")),
             ("broker", "socket_group = 'Users'", ('key "socket_group" in [broker]', "cannot be chosen on Windows")),
+            ("pool", "enabled = true", ('key "enabled" in [pool] is true', "each session has a worker of its own")),
+            ("scheduling", "turns = 'on'", ('key "turns" in [scheduling] is "on"', "on Windows sessions take no turns")),
+            ("scheduling", "shares = 'on'", ('key "shares" in [scheduling] is "on"', "on Windows sessions take no turns")),
+            ("control_groups", "enabled = 'required'", ("in [control_groups]", "Windows has no control groups")),
+            ("[network]", "client_crl = 'C:\\crl.pem'\nlisten = '127.0.0.1:1'",
+             ('key "client_crl" in [[network]]', "on Windows no revocation lists are read")),
             ("access", "users = 'Users'", ('key "users" in [access]', "no user of this machine", "groups"))):
         file.write_text(f"[{section}]\n{line}\n")
         code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
         good = code == 2 and all(word in output for word in (*words, "keys.toml:2:"))
-        check(f"keys: {line} is refused", good and "a user of this machine" not in output.replace("no user", ""),
+        check(f"keys: {line.splitlines()[0]} is refused", good and "a user of this machine" not in output.replace("no user", ""),
               (code, output))
     code, output = ctl(wine, "install", "--manual", "--no-driver", "--config", name)
     check("keys: by install, too", code == 1 and "keys.toml:2:" in output, (code, output))
-    file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\n[access]\nusers = ['SYSTEM']\n")
+    for line, words in (("share = 200", "has share 200, allowed is"), ("pool = 'on'", 'has pool "on", allowed is'),
+                        ("interactive_percent = 20", "has interactive_percent 20, allowed is"),
+                        ("group = 'Users'", "has a group; allowed is")):
+        file.write_text(f"[[listener]]\ntenant = 't'\n{line}\n")
+        code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
+        good = code == 2 and "keys.toml:1:" in output and f'tenant "t" {words}' in output and "on Windows" in output
+        check(f"keys: {line} of a listener is refused", good, (code, output))
+    file.write_text("[worker]\nuser = ''\ncache_directory = ''\nreadable = []\nnamespaces = true\nprivate_root = true\n"
+                    "[access]\nusers = ['SYSTEM']\n[pool]\nenabled = false\n[scheduling]\nturns = 'off'\nshares = 'auto'\n"
+                    "[limits]\nkernel_time_ms = 5000\n[[listener]]\ntenant = 't'\nshare = 100\npool = 'off'\n")
     code, output = wine.run([BIN / "sluiced.exe", "--check-config", name], seconds=60)
     check("keys: defaults, and a user of the system's, are taken", code == 0, (code, output))
     no_case(wine, file)
