@@ -22,6 +22,7 @@ from windows_daemon import BIN, WindowsDaemon  # noqa: E402  pylint: disable=wro
 
 WORKS = "old: fill=0 finish=0 create=0 notified=0"
 LOST = "old: fill=-2 finish=-2 create=-2 notified=1"  # CL_DEVICE_NOT_AVAILABLE; the context's notify function, once.
+STOPPED, STOP_PENDING = 1, 3  # SERVICE_STOPPED, SERVICE_STOP_PENDING
 
 
 class Application:
@@ -75,13 +76,6 @@ def start(wine):
     return service_test.wait_for("restart: the service runs", 120, lambda: service_test.state(wine) == "RUNNING")
 
 
-def hint(wine):
-    """How long the service's state may still take, as it has told the service manager; None if it does not."""
-    _, output = wine.run(["sc", "query", "Sluice"], seconds=30)
-    return next((int(line.split()[-2 if line.endswith(")") else -1], 0) for line in output.splitlines()
-                 if "WAIT_HINT" in line), None)
-
-
 def stop(wine):
     wine.run(["sc", "stop", "Sluice"], seconds=60)
     return service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
@@ -105,14 +99,12 @@ def of_service(wine):
     try:
         check("restart: it has a context", application.ask("anew") == "new: 0", application.lines())
         check("restart: which works", application.ask("look") == WORKS, application.lines())
-        wine.run(["sc", "stop", "Sluice"], seconds=60)
+        said = service_test.stop_and_follow(wine)
         # 3 s and what ends the sessions that are left then; a minute before that is known.
-        service_test.wait_for("restart: the stop says how long it may take", 60,
-                              lambda: hint(wine) not in (None, 0, 60_000) or service_test.state(wine) == "STOPPED")
-        check("restart: before it is over", service_test.state(wine) == "STOP_PENDING", hint(wine))
-        _, facts = service_test.control(wine, "query")
-        check("restart: with a checkpoint more", facts.get("checkpoint", 0) >= 2 or facts.get("state") == 1, facts)
-        service_test.wait_for("restart: the service stops", 60, lambda: service_test.state(wine) == "STOPPED")
+        told = [facts for facts in said if facts["state"] == STOP_PENDING and facts["hint"] not in (0, 60_000)]
+        check("restart: the stop says how long it may take, before it is over", len(told) > 0, said)
+        check("restart: with a checkpoint more", all(facts["checkpoint"] >= 2 for facts in told), said)
+        check("restart: the service stops", bool(said) and said[-1]["state"] == STOPPED, said)
         check("restart: its session is lost, with the documented codes", application.ask("look") == LOST,
               application.lines())
         answer = application.ask("anew")

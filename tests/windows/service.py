@@ -310,9 +310,22 @@ def state(wine):
 def control(wine, what):
     """What the service answers to this control, an error or 0, and its state, accepted controls, checkpoint and hint."""
     code, output = wine.run([BIN / "service_control.exe", "Sluice", what], seconds=60)
-    words = output.split()
-    facts = dict(zip(words[::2], map(int, words[1::2]))) if code == 0 else {"output": output}
+    facts = facts_of(output) if code == 0 else {"output": output}
     return facts.pop("answer", None), facts
+
+
+def facts_of(text):
+    words = text.split()
+    return dict(zip(words[::2], map(int, words[1::2])))
+
+
+def stop_and_follow(wine):
+    """Each thing that the service says of itself from a stop on. One program sees all of them: on a busy machine another
+    one would begin too late."""
+    code, output = wine.run([BIN / "service_control.exe", "Sluice", "stop"], seconds=120)
+    lines = output.splitlines()
+    check("service_control stops it", code == 0 and lines[:1] == ["answer 0"], (code, output))
+    return [facts_of(line) for line in lines if line.startswith("state ")]
 
 
 RUNNING = {"state": 4, "accepts": 1 | 4 | 8, "checkpoint": 0, "hint": 0}  # Stop, shutdown, parameter change.
