@@ -180,6 +180,8 @@ absl::Status AwaitMessage(int socket) {
                                             : ErrnoStatus(errno, "waiting for a message");
 }
 
+absl::Status AwaitHangUp(int socket) { return WaitFor(socket, POLLRDHUP, -1); }
+
 absl::Status WaitWritable(int socket, int timeout_ms) {
   return WaitFor(socket, POLLOUT, timeout_ms);
 }

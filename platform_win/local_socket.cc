@@ -519,6 +519,18 @@ absl::Status SetNonBlocking(int fd, bool non_blocking) {
   return absl::OkStatus();
 }
 
+absl::Status AwaitHangUp(int socket) {
+  constexpr DWORD kLookMs = 100;  // While somebody is to read a message.
+  absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket);
+  if (!pipe.ok()) return pipe.status();
+  // The event is also that of a message, until it is read.
+  while (true) {
+    ::WaitForSingleObject((*pipe)->PrepareWait(), INFINITE);
+    if ((*pipe)->OtherHasHungUp()) return absl::OkStatus();
+    ::Sleep(kLookMs);
+  }
+}
+
 void HangUp(int socket) {
   if (const absl::StatusOr<std::shared_ptr<PipeEnd>> pipe = FindPipe(socket); pipe.ok()) {
     (*pipe)->HangUp();

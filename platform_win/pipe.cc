@@ -140,6 +140,12 @@ HANDLE PipeEnd::PrepareWriteWait() {
   return write_pending_ ? write_event_.get() : nullptr;
 }
 
+bool PipeEnd::OtherHasHungUp() {
+  const std::lock_guard<std::mutex> lock(read_mutex_);
+  return read_state_ == ReadState::kEnd ||
+         !::PeekNamedPipe(handle(), nullptr, 0, nullptr, nullptr, nullptr);
+}
+
 // Ends all waits at this end. A client's end can tell the other side only by closing its handle,
 // which this does at once.
 void PipeEnd::HangUp() {

@@ -88,6 +88,8 @@ class PipeEnd final : public HandleObject {
   // Null if it can be written to now.
   HANDLE PrepareWriteWait();
 
+  // True once the other end is closed, and what waits here is the last message at most.
+  bool OtherHasHungUp();
   // As HangUp in local_socket.h: from now on both ends are at their end of file.
   void HangUp();
 

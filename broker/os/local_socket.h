@@ -51,6 +51,10 @@ absl::Status WaitReadable(int socket, int timeout_ms);
 // connection when the descriptor is closed, or its number is used again.
 absl::Status AwaitMessage(int socket);
 
+// OK once the other end has hung up. Messages are no hang-up, and stay unread; on Windows the end is
+// told once all of them but one have been read.
+absl::Status AwaitHangUp(int socket);
+
 // OK once a message can be sent; else as WaitReadable.
 absl::Status WaitWritable(int socket, int timeout_ms);
 

@@ -19,7 +19,9 @@ class Poller {
  public:
   enum class Interest {
     kReadable,  // It can be read, or is at its end.
-    kHangUp,    // Its other end hangs up; bytes that wait to be read stay unread.
+    // Its other end hangs up; bytes that wait to be read stay unread. On Windows they are a hang-up
+    // too: it is for pipes on which nobody sends. AwaitHangUp (local_socket.h) is for others.
+    kHangUp,
   };
 
   static absl::StatusOr<std::unique_ptr<Poller>> Create();

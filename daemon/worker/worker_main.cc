@@ -22,6 +22,7 @@
 #include "broker/base/log.h"
 #include "broker/os/command_line.h"
 #include "broker/os/file.h"
+#include "broker/os/local_socket.h"
 #include "broker/os/poller.h"
 #include "broker/os/threads.h"
 #include "daemon/helpers/confined_calls.h"
@@ -91,13 +92,7 @@ void OnHandleChannel(ServedClient& client) {
 // driver, which it loads before it looks, and the broker may be gone, whose timer would do it.
 void EndSoonAfterClient() {
   os::StartDetached([] {
-    const absl::StatusOr<std::unique_ptr<os::Poller>> poller = os::Poller::Create();
-    if (!poller.ok() ||
-        !(*poller)->Add(kHandleChannel, kHandleChannel, os::Poller::Interest::kHangUp).ok()) {
-      return;
-    }
-    std::vector<uint64_t> ready;
-    while (ready.empty()) (*poller)->Wait(-1, &ready);
+    if (!os::AwaitHangUp(kHandleChannel).ok()) return;
     absl::SleepFor(kAfterClient);
     EndProcess(0);
   });

@@ -5,6 +5,7 @@
 #include <windows.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <string>
@@ -154,6 +155,31 @@ TEST_F(LocalSocketTest, PeerGone) {
   }
   EXPECT_TRUE(WaitReadable(here_.get(), 0).ok());
   EXPECT_TRUE(absl::IsAborted(SendMessage(here_.get(), "x", 1)));
+}
+
+// Only the other end's end is a hang-up: messages are not, read or unread, and stay.
+TEST_F(LocalSocketTest, MessagesAreNoHangUp) {
+  std::future<absl::Status> told =
+      std::async(std::launch::async, [this] { return AwaitHangUp(here_.get()); });
+  const auto silent = [&] {
+    return told.wait_for(std::chrono::milliseconds(300)) == std::future_status::timeout;
+  };
+  EXPECT_TRUE(silent());
+  for (const char* text : {"one", "two"}) {
+    ASSERT_TRUE(SendMessage(there_.get(), text, 3).ok());
+    EXPECT_TRUE(silent());
+    char buffer[16];
+    const auto size = ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0);
+    ASSERT_TRUE(size.ok()) << size.status();
+    EXPECT_EQ(std::string(buffer, *size), text);
+    EXPECT_TRUE(silent());
+  }
+  ASSERT_TRUE(SendMessage(there_.get(), "last", 4).ok());
+  there_.reset();
+  ASSERT_EQ(told.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_TRUE(told.get().ok());
+  char buffer[16];
+  EXPECT_EQ(*ReceiveMessage(here_.get(), buffer, sizeof(buffer), nullptr, 0), 4u);
 }
 
 // A non-blocking pipe answers kUnavailable when it would block, in both directions.
