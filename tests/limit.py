@@ -70,4 +70,5 @@ def main():
     return watch(process, int(sys.argv[1]))
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

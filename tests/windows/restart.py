@@ -45,8 +45,8 @@ class Application:
     def hear(self):
         """Its next line; None if it says nothing in a minute, which is up to four on a busy machine (limit.py)."""
         clock = limit.Clock()
-        harness.wait_until(lambda: len(self.lines()) > self.heard or self.process.poll() is not None or clock.passed() > 60,
-                           300, 0.05)
+        harness.wait_until(lambda: len(self.lines()) > self.heard or self.process.poll() is not None or
+                           clock.passed() > 60, 300, 0.05)
         if len(self.lines()) <= self.heard:
             return None
         self.heard += 1
@@ -151,7 +151,8 @@ def of_direct3d(wine):
             go_on()
             expect("shared again", "the same objects are shared again")
         for api, scene in scenes.items():
-            check(f"restart: {api}: it ends well", scene.end() == (None, 0), scene.lines())
+            end = scene.end()
+            check(f"restart: {api}: it ends well", end == (None, 0), (end, scene.lines()))
     finally:
         for scene in scenes.values():
             scene.close()
