@@ -237,6 +237,7 @@ TEST(PeerContainerTest, SubordinateUsersAreTheirOwners) {
     if (::pipe(made) != 0 || ::pipe(mapped) != 0) return false;
     const pid_t self = ::getpid();
     if (::fork() == 0) {  // As newuidmap would.
+      ::close(made[1]);   // Its read ends with the other process.
       char word = 0;
       const bool good = ::read(made[0], &word, 1) == 1 &&
                         WriteFile(("/proc/" + std::to_string(self) + "/uid_map").c_str(),
