@@ -79,7 +79,8 @@ slurm_packages=(
   slurmctld slurmd slurm-client munge                       # a controller, nodes, srun and who vouches for users
   iproute2 util-linux openssl
 )
-lint_packages=("clang-$clang" "clang-format-$clang" "clang-tidy-$clang" "libclang-rt-$clang-dev" git)  # git lists the files
+lint_packages=("clang-$clang" "clang-format-$clang" "clang-tidy-$clang" "libclang-rt-$clang-dev" "llvm-$clang"
+  git)  # git lists the files; llvm names the places in reports of sanitizers
 
 usage() {
   sed -n '3,20s/^# \{0,1\}//p' "$0"

@@ -26,6 +26,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     add_compile_options(-Wno-thread-safety-reference-return)
   endif()
 endif()
+# A library that lacks a symbol ends the build.
+set(SLUICE_LINK_WHOLE -Wl,-z,defs)
 if(SLUICE_SANITIZE)
   add_compile_definitions(SLUICE_CHECK_THREADS)  # broker/os/thread_checker.h, as in debug builds.
   string(REPLACE ";" "," sluice_sanitize_list "${SLUICE_SANITIZE}")
@@ -36,6 +38,16 @@ if(SLUICE_SANITIZE)
     # positive warnings").
     add_compile_options(-Wno-maybe-uninitialized)
   endif()
+endif()
+if(SLUICE_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  set(SLUICE_LINK_WHOLE "")  # The sanitizer's symbols are in the program alone.
+  # Names that GCC defines by itself.
+  foreach(sanitizer ADDRESS THREAD)
+    string(TOLOWER ${sanitizer} name)
+    if(SLUICE_SANITIZE MATCHES ${name})
+      add_compile_definitions(__SANITIZE_${sanitizer}__)
+    endif()
+  endforeach()
 endif()
 if(SLUICE_SANITIZE MATCHES "thread")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
