@@ -33,7 +33,7 @@ class Watchdog : public testing::EmptyTestEventListener {
 
   void SetDeadline(int limits);  // Under mutex_.
 
-  // What the running test has had of its time. A second in which programs waited for a processor
+  // The part of its time that the running test has had. A second in which programs waited for a processor
   // counts a quarter, as in tests/limit.py: a busy machine is no hang.
   std::chrono::duration<double> Passed() const;
 
