@@ -90,6 +90,7 @@ class MonitorService : public v1::Admin::Service {
     reply->set_worker_user(status->worker_user);
     reply->set_control_groups(status->control_groups);
     reply->set_control_groups_advice(status->control_groups_advice);
+    reply->set_worker_sandbox(status->worker_sandbox);
     return grpc::Status::OK;
   }
 

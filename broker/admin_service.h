@@ -36,6 +36,7 @@ struct BrokerStatus {
   std::string worker_user;
   std::string control_groups;  // As WorkerGroups has them.
   std::string control_groups_advice;
+  std::string worker_sandbox;  // As DescribeLayers has it.
 };
 
 // The questions and orders of the admin service to the broker. Called on gRPC's threads:

@@ -242,6 +242,7 @@ absl::StatusOr<BrokerStatus> Broker::GetStatus() {
     status.worker_user = launcher_->users().Describe();
     status.control_groups = groups_->Describe();
     status.control_groups_advice = groups_->Advice();
+    status.worker_sandbox = DescribeLayers(config_);
   });
   if (!ran.ok()) return ran;
   return status;

@@ -149,7 +149,8 @@ int StatusCommand(const CommonFlags& flags) {
                         {"device_problem", reply.device_problem()},
                         {"worker_user", reply.worker_user()},
                         {"control_groups", reply.control_groups()},
-                        {"control_groups_advice", reply.control_groups_advice()}});
+                        {"control_groups_advice", reply.control_groups_advice()},
+                        {"worker_sandbox", reply.worker_sandbox()}});
     }
     Print(absl::StrFormat("sluiced %s, pid %d, up %s%s\n", reply.version(), reply.pid(),
                           Duration(reply.uptime_seconds()), reply.draining() ? ", draining" : ""));
@@ -168,6 +169,7 @@ int StatusCommand(const CommonFlags& flags) {
                                        : "run as user: " + reply.worker_user()) +
           "\n");
     if (!reply.control_groups().empty()) Print("groups:    " + reply.control_groups() + "\n");
+    if (!reply.worker_sandbox().empty()) Print("sandbox:   " + reply.worker_sandbox() + "\n");
   };
   return AdminCall(flags, Wants::kToLook)
       .Run(
@@ -177,14 +179,14 @@ int StatusCommand(const CommonFlags& flags) {
           print);
 }
 
-std::optional<GroupsTold> AskAboutGroups(const CommonFlags& flags) {
+std::optional<WorkersTold> AskAboutWorkers(const CommonFlags& flags) {
   v1::StatusReply reply;
   const absl::Status asked = AdminCall(flags, Wants::kToLook)
                                  .Ask([&](v1::Admin::Stub* stub, grpc::ClientContext* context) {
                                    return stub->Status(context, v1::StatusRequest(), &reply);
                                  });
   if (!asked.ok() || reply.control_groups().empty()) return std::nullopt;
-  return GroupsTold{reply.control_groups(), reply.control_groups_advice()};
+  return WorkersTold{reply.control_groups(), reply.control_groups_advice(), reply.worker_sandbox()};
 }
 
 uint64_t ShadowsByHost(const v1::SessionEntry& entry) {

@@ -19,11 +19,12 @@ struct CommonFlags {
 };
 
 // Of the daemon's workers; nothing if it does not say, or may not be asked.
-struct GroupsTold {
-  std::string there;
-  std::string advice;  // Empty: nothing is missing.
+struct WorkersTold {
+  std::string groups;
+  std::string groups_advice;  // Empty: nothing is missing.
+  std::string sandbox;        // Empty from older daemons.
 };
-std::optional<GroupsTold> AskAboutGroups(const CommonFlags& flags);
+std::optional<WorkersTold> AskAboutWorkers(const CommonFlags& flags);
 
 int DevicesCommand(const CommonFlags& flags);
 int StatusCommand(const CommonFlags& flags);

@@ -93,7 +93,7 @@ class Examination : private Steps {
   void CheckSocketFile(const EndpointAddress& endpoint, const absl::Status& status);
   void CheckClientsFolder(const EndpointAddress& endpoint);
   void CheckDevices(const std::string& problem, const std::string& snapshot);
-  void CheckControlGroups(const EndpointAddress& endpoint);
+  void CheckWorkers(const EndpointAddress& endpoint);
   void CheckQuotas(const Greeting& greeting);
   void CheckRemote(const EndpointAddress& endpoint);
   void CheckPlatforms();
@@ -334,7 +334,7 @@ void Examination::CheckLocal(const EndpointAddress& endpoint) {
   }
   Ok("daemon's socket", "the daemon answers");
   CheckDevices(greeting->problem, greeting->snapshot);
-  CheckControlGroups(endpoint);
+  CheckWorkers(endpoint);
   CheckQuotas(*greeting);
   const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
   if (session.ok()) return Ok("session", "the daemon opened one for this user");
@@ -371,13 +371,14 @@ void Examination::CheckDevices(const std::string& problem, const std::string& sn
 }
 
 // Only operators may ask, and mend it.
-void Examination::CheckControlGroups(const EndpointAddress& endpoint) {
+void Examination::CheckWorkers(const EndpointAddress& endpoint) {
   CommonFlags flags = flags_;
   flags.endpoint = endpoint.text;
-  const std::optional<GroupsTold> told = AskAboutGroups(flags);
+  const std::optional<WorkersTold> told = AskAboutWorkers(flags);
   if (!told.has_value()) return;
-  if (told->advice.empty()) return Ok("control groups", told->there);
-  Warning("control groups", told->there, told->advice);
+  if (!told->sandbox.empty()) Ok("sandbox of workers", told->sandbox);
+  if (told->groups_advice.empty()) return Ok("control groups", told->groups);
+  Warning("control groups", told->groups, told->groups_advice);
 }
 
 // Of this user's account, before this opens a session.

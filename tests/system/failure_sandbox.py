@@ -7,6 +7,7 @@ ordinary user's.
 Usage: failure_sandbox.py ring|network
 """
 import errno
+import json
 import os
 import pathlib
 import pwd
@@ -158,8 +159,17 @@ def check_own_view(daemon):
     expect(daemon, "the root, too", "write", [-errno.EROFS, -errno.EACCES], "/planted")
 
 
+def check_told(daemon, there, missing):
+    """Operators read the same in sluicectl."""
+    command = [str(harness.built("sluicectl")), "status", "--json", "--admin-socket", str(daemon.admin_socket)]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout)
+    report.check(told["worker_sandbox"] == ", ".join(there) + ("; not " + missing if missing else ""),
+                 "sluicectl status names the layers", told["worker_sandbox"])
+
+
 def check_views(daemon):
     there, missing = layers(daemon)
+    check_told(daemon, there, missing)
     if "private-root" not in there:
         report.check(missing != "", "the log says why there are no namespaces", missing)
         return
@@ -199,6 +209,7 @@ def check_without():
         return
     with DaemonElsewhere(KIND, prefix=prefix) as without:
         there, missing = layers(without)
+        check_told(without, there, missing)
         report.check(there == list(LAYERS[:3]) and missing.count("user.max_user_namespaces = 0") == 2,
                      "without user namespaces the log says which setting that is", (there, missing))
         done = subprocess.run([str(harness.built("vector_add"))], env=without.environment(), capture_output=True,
