@@ -61,9 +61,9 @@ Broker::Broker(Config config, ConfigLoader reload, InstanceLock lock,
       opener_(&policy_, &workers_, &probes_.probe()),
       resources_(loop_.get()),
       shutdown_(loop_.get(), &workers_, &opener_, &resources_),
-      admission_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
-                 [this](pid_t pid) { return IsHelper(pid); }),
-      listeners_(&admission_),
+      connections_(loop_.get(), &policy_, &workers_, &opener_, &resources_,
+                   [this](pid_t pid) { return IsHelper(pid); }),
+      listeners_(&connections_),
       calls_(loop_.get()) {
   workers_.SetOnStarted([this](uint64_t id) { opener_.WorkerStarted(id); });
   ConfigureParts();
@@ -92,7 +92,7 @@ Broker::~Broker() {
   resource_server_.reset();
   gateways_.clear();
   listeners_.Stop();
-  admission_.Stop();
+  connections_.Stop();
   loop_->Unwatch(&signal_watch_);
   RemoveVendorFolder(config_.socket);
 }
@@ -147,7 +147,7 @@ absl::Status Broker::OpenSockets() {
   if (!monitor.ok()) return monitor.status();
   monitor_ = *std::move(monitor);
   client_socket_->LinkOldPlace();
-  admission_.Listen(std::move(listener));
+  connections_.Listen(std::move(listener));
   return listeners_.Open(config_);
 }
 
@@ -212,7 +212,7 @@ void Broker::Reload() {
 }
 
 void Broker::OnProbed() {
-  admission_.SnapshotReady();
+  connections_.SnapshotReady();
   for (const auto& gateway : gateways_) gateway->SnapshotReady();
   if (!ready_) Log(LogLevel::kInfo, "broker", "ready", {{"socket", client_socket_->address()}});
   ready_ = true;
@@ -277,7 +277,7 @@ absl::StatusOr<std::vector<AccountQuotas>> Broker::ListAccounts() {
       const Account account = AccountOf(listener.config);
       accounts[account.name] = account;
     }
-    std::vector<Tenant> tenants = admission_.Tenants();
+    std::vector<Tenant> tenants = connections_.Tenants();
     for (const SessionInfo& session : workers_.List()) tenants.push_back(session.tenant);
     for (const Tenant& tenant : tenants) {
       accounts.try_emplace(tenant.account.name, tenant.account);

@@ -25,11 +25,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "broker/admin_service.h"
-#include "broker/admission.h"
 #include "broker/children/gateway_link.h"
 #include "broker/children/worker_groups.h"
 #include "broker/children/worker_launcher.h"
 #include "broker/children/workers.h"
+#include "broker/client_connections.h"
 #include "broker/client_socket.h"
 #include "broker/config/config.h"
 #include "broker/config/policy.h"
@@ -98,7 +98,7 @@ class Broker final : public BrokerControl {
   SessionOpener opener_;
   ResourceHub resources_;
   Shutdown shutdown_;
-  Admission admission_;
+  ClientConnections connections_;
   Listeners listeners_;
   std::unique_ptr<ClientSocket> client_socket_;
   std::vector<std::unique_ptr<GatewayLink>> gateways_;

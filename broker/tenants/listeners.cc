@@ -40,7 +40,7 @@ absl::Status Listeners::OpenOne(const ListenerConfig& listener, bool from_file) 
   Entry entry;
   entry.config = std::make_shared<const ListenerConfig>(listener);
   entry.from_file = from_file;
-  entry.door = admission_->Listen(*std::move(socket), entry.config);
+  entry.door = connections_->Listen(*std::move(socket), entry.config);
   entries_[listener.tenant] = std::move(entry);
   LogListener("listener opened", listener);
   return absl::OkStatus();
@@ -48,7 +48,7 @@ absl::Status Listeners::OpenOne(const ListenerConfig& listener, bool from_file) 
 
 void Listeners::Close(const Entry& entry, bool end_connections) {
   RemoveSocketFile(entry.config->path);
-  admission_->Close(entry.door, end_connections);
+  connections_->Close(entry.door, end_connections);
 }
 
 std::vector<ListenerConfig> Listeners::Configs() const {
@@ -79,7 +79,7 @@ void Listeners::Reload(const Config& config) {
     if (open != entries_.end() && IsSameDoor(*open->second.config, fresh)) {
       open->second.config = std::make_shared<const ListenerConfig>(fresh);
       open->second.from_file = true;
-      admission_->Update(open->second.door, open->second.config);
+      connections_->Update(open->second.door, open->second.config);
       continue;
     }
     if (open != entries_.end()) Remove(fresh.tenant, /*end_sessions=*/false).IgnoreError();
@@ -116,7 +116,7 @@ absl::Status Listeners::Remove(const std::string& tenant, bool end_sessions) {
 std::vector<ListenerInfo> Listeners::List() const {
   std::vector<ListenerInfo> list;
   for (const auto& [tenant, entry] : entries_)
-    list.push_back({*entry.config, entry.from_file, admission_->ConnectionsBy(entry.door)});
+    list.push_back({*entry.config, entry.from_file, connections_->ConnectionsBy(entry.door)});
   return list;
 }
 

@@ -2,7 +2,7 @@
 //
 // The listeners beside the default socket (config/listener_config.h): those of the configuration,
 // and those that operators make and remove while the daemon runs. Each has a folder that holds its
-// socket and nothing else, and is a door of the Admission.
+// socket and nothing else, and is a door of ClientConnections.
 //
 // A listener that an operator made ends with this daemon. One of the configuration that an operator
 // removed is back with the next reload. A socket stays until its listener is removed or the daemon
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "broker/admission.h"
+#include "broker/client_connections.h"
 #include "broker/config/config.h"
 #include "broker/os/thread_checker.h"
 
@@ -33,7 +33,7 @@ struct ListenerInfo {
 
 class Listeners {
  public:
-  explicit Listeners(Admission* admission) : admission_(admission) {}
+  explicit Listeners(ClientConnections* connections) : connections_(connections) {}
   ~Listeners() { Stop(); }
 
   // Opens those of the configuration; an error closes none that is open.
@@ -54,7 +54,7 @@ class Listeners {
   struct Entry {
     std::shared_ptr<const ListenerConfig> config;
     bool from_file = false;
-    Admission::DoorId door = 0;
+    ClientConnections::DoorId door = 0;
   };
 
   absl::Status OpenOne(const ListenerConfig& listener, bool from_file);
@@ -62,7 +62,7 @@ class Listeners {
   std::vector<ListenerConfig> Configs() const;
 
   os::ThreadChecker thread_;
-  Admission* const admission_;
+  ClientConnections* const connections_;
   std::map<std::string, Entry> entries_;  // By tenant.
 };
 

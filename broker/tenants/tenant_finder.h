@@ -9,7 +9,7 @@
 // each account. A client from a forgotten container, or of the next daemon, finds a cold cache, and
 // never another's.
 //
-// Owner: the Admission. Loop thread only.
+// Owner: ClientConnections. Loop thread only.
 #pragma once
 
 #include <cstddef>

@@ -54,7 +54,7 @@ Connection::~Connection() {
 bool Connection::Begin() {
   const int fd = client_.fd();
   record_->place =
-      front_->admission.Enter(record_->peer.address, [fd] { ::shutdown(fd, SHUT_RDWR); });
+      front_->limiter.Enter(record_->peer.address, [fd] { ::shutdown(fd, SHUT_RDWR); });
   if (record_->place == nullptr) return Refuse("its address has as many connections as it may");
   if (front_->gives_sockets()) {
     const int preface_bytes = static_cast<int>(Http2Gate::kPreface.size());
@@ -155,7 +155,7 @@ bool Connection::ReadPreface(char* scratch, size_t scratch_bytes) {
 }
 
 bool Connection::BecomeMember() {
-  if (!front_->admission.Settle(record_->place.get()))
+  if (!front_->limiter.Settle(record_->place.get()))
     return Refuse("there are as many connections as there may be");
   record_->known.store(true);
   return true;

@@ -89,7 +89,7 @@ class LinuxFront final : public Front {
     const std::shared_ptr<PeerRecord> record = state_->peers.Find(call.peer());
     if (record == nullptr) return false;  // The client has left.
     if (record->known.load()) return true;
-    if (!state_->admission.Settle(record->place.get())) return false;
+    if (!state_->limiter.Settle(record->place.get())) return false;
     record->known.store(true);
     return true;
   }

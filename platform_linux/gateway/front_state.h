@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state that all connections of a front share: admission, their peers, the certificates, the
+// The state that all connections of a front share: the limiter of connections, their peers, the certificates, the
 // log.
 //
 // Owner: LinuxFront. Thread-safe.
@@ -17,9 +17,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/gateway/front/admission.h"
 #include "daemon/gateway/front/admitted_peer.h"
 #include "daemon/gateway/front/budget.h"
+#include "daemon/gateway/front/connection_limiter.h"
 #include "daemon/gateway/front/http2_gate.h"
 #include "platform_linux/gateway/tls.h"
 
@@ -31,9 +31,9 @@ class Connection;
 
 // One connection as calls know it.
 struct PeerRecord {
-  AdmittedPeer peer;                        // Constant once it is in the table.
-  std::unique_ptr<Admission::Place> place;  // Constant; its own locks.
-  std::atomic<bool> known{false};           // It is authenticated.
+  AdmittedPeer peer;                                // Constant once it is in the table.
+  std::unique_ptr<ConnectionLimiter::Place> place;  // Constant; its own locks.
+  std::atomic<bool> known{false};                   // It is authenticated.
 
   absl::Mutex mu;                    // Held while the connection is served.
   Connection* connection = nullptr;  // Guarded by mu. While gRPC has it.
@@ -66,7 +66,7 @@ class FrontLog {
 
 struct FrontState {
   explicit FrontState(const FrontOptions& options)
-      : admission(options.limits),
+      : limiter(options.limits),
         plaintext(options.tls.certificate.empty()),
         asks_for_tokens(options.asks_for_tokens) {}
 
@@ -78,7 +78,7 @@ struct FrontState {
   // True if anybody may come: then gRPC gets the clients' own sockets.
   bool gives_sockets() const { return plaintext && !asks_for_tokens; }
 
-  Admission admission;
+  ConnectionLimiter limiter;
   SharedBudget calls{kSharedCalls};
   PeerTable peers;
   FrontLog log;

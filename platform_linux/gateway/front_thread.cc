@@ -191,7 +191,7 @@ void FrontThread::Accept(const Listener& listener) {
     }
     if (!LacksDescriptors(errno)) return;  // None waits, or its client has left meanwhile.
     front_->log.Refused("", "no more descriptors or memory: is LimitNOFILE too low?");
-    front_->admission.EvictOne();
+    front_->limiter.EvictOne();
     if (listens_again_ms_ == 0) Listen(false);
     listens_again_ms_ = now_ms_ + kNoDescriptorsMs;
     return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/admission.h"
+#include "broker/client_connections.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,10 +26,10 @@ constexpr int kClientMessagesPerWakeUp = 8;
 
 }  // namespace
 
-Admission::~Admission() { Stop(); }
+ClientConnections::~ClientConnections() { Stop(); }
 
-Admission::DoorId Admission::Listen(os::UniqueFd socket,
-                                    std::shared_ptr<const ListenerConfig> listener) {
+ClientConnections::DoorId ClientConnections::Listen(
+    os::UniqueFd socket, std::shared_ptr<const ListenerConfig> listener) {
   thread_.Assert();
   os::RefuseDescriptors(socket.get());
   const DoorId id = next_id_++;
@@ -40,12 +40,12 @@ Admission::DoorId Admission::Listen(os::UniqueFd socket,
   return id;
 }
 
-void Admission::Update(DoorId door, std::shared_ptr<const ListenerConfig> listener) {
+void ClientConnections::Update(DoorId door, std::shared_ptr<const ListenerConfig> listener) {
   thread_.Assert();
   doors_[door].listener = std::move(listener);
 }
 
-void Admission::Close(DoorId id, bool end_connections) {
+void ClientConnections::Close(DoorId id, bool end_connections) {
   thread_.Assert();
   const auto found = doors_.find(id);
   if (found == doors_.end()) return;
@@ -61,19 +61,19 @@ void Admission::Close(DoorId id, bool end_connections) {
   for (const uint64_t connection_id : ended) CloseConnection(connection_id, "");
 }
 
-size_t Admission::ConnectionsBy(DoorId door) const {
+size_t ClientConnections::ConnectionsBy(DoorId door) const {
   return static_cast<size_t>(
       std::count_if(connections_.begin(), connections_.end(),
                     [door](const auto& entry) { return entry.second->door == door; }));
 }
 
-void Admission::Stop() {
+void ClientConnections::Stop() {
   thread_.Assert();
   while (!doors_.empty()) Close(doors_.begin()->first, /*end_connections=*/false);
   while (!connections_.empty()) CloseConnection(connections_.begin()->first, "");
 }
 
-void Admission::OnAcceptable(DoorId id) {
+void ClientConnections::OnAcceptable(DoorId id) {
   for (int i = 0; i < kAcceptsPerWakeUp; ++i) {
     absl::StatusOr<os::UniqueFd> socket = os::AcceptLocal(doors_[id].socket.get());
     if (absl::IsUnavailable(socket.status())) return;
@@ -88,7 +88,7 @@ void Admission::OnAcceptable(DoorId id) {
   }
 }
 
-void Admission::PauseAccepting(DoorId id) {
+void ClientConnections::PauseAccepting(DoorId id) {
   loop_->Unwatch(&doors_[id].watch);
   doors_[id].pause_timer = loop_->AddTimer(kAcceptPauseMs, [this, id] {
     Door& door = doors_[id];
@@ -97,7 +97,7 @@ void Admission::PauseAccepting(DoorId id) {
   });
 }
 
-void Admission::Adopt(DoorId door, os::UniqueFd socket) {
+void ClientConnections::Adopt(DoorId door, os::UniqueFd socket) {
   absl::StatusOr<os::PeerIdentity> peer = os::GetPeerIdentity(socket.get());
   if (!peer.ok()) return os::CloseElsewhere(std::move(socket));  // It is gone already.
   auto connection = std::make_unique<Connection>();
@@ -128,7 +128,7 @@ void Admission::Adopt(DoorId door, os::UniqueFd socket) {
 }
 
 // Fills in the connection's tenant, too. ESRCH: the client is gone already.
-std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection) {
+std::optional<Refusal> ClientConnections::Judge(const Door& door, Connection* connection) {
   const os::PeerIdentity& peer = connection->peer;
   if (std::optional<Refusal> refusal = RefuseOwnProcess(peer)) return refusal;
   absl::StatusOr<TenantFinder::Found> found = finder_.Find(peer, door.listener.get());
@@ -142,7 +142,7 @@ std::optional<Refusal> Admission::Judge(const Door& door, Connection* connection
                              connection->tenant.account);
 }
 
-std::optional<Refusal> Admission::RefuseOwnProcess(const os::PeerIdentity& peer) const {
+std::optional<Refusal> ClientConnections::RefuseOwnProcess(const os::PeerIdentity& peer) const {
   // Matters where workers run as their clients' user, or all as the same. A worker's pid is nobody
   // else's while it is not reaped; processes that it starts cannot leave its session.
   if (workers_->Includes(peer.pid) || workers_->Includes(peer.session_leader)) {
@@ -159,12 +159,12 @@ std::optional<Refusal> Admission::RefuseOwnProcess(const os::PeerIdentity& peer)
   return std::nullopt;
 }
 
-void Admission::WatchSocket(Connection* connection) {
+void ClientConnections::WatchSocket(Connection* connection) {
   const uint64_t id = connection->id;
   connection->socket_watch = loop_->Watch(connection->socket.get(), [this, id] { OnReadable(id); });
 }
 
-void Admission::OnReadable(uint64_t id) {
+void ClientConnections::OnReadable(uint64_t id) {
   for (int i = 0; i < kClientMessagesPerWakeUp; ++i) {
     const auto found = connections_.find(id);
     if (found == connections_.end() || found->second->socket_watch == 0) return;
@@ -180,8 +180,8 @@ void Admission::OnReadable(uint64_t id) {
   }
 }
 
-bool Admission::HandleMessage(Connection* connection, const void* packet, size_t size,
-                              std::string* why) {
+bool ClientConnections::HandleMessage(Connection* connection, const void* packet, size_t size,
+                                      std::string* why) {
   if (connection->state == State::kNew) {
     wire::Hello hello;
     if (!wire::ParseMessage(packet, size, &hello) || !wire::IsTerminated(hello.features) ||
@@ -215,7 +215,7 @@ bool Admission::HandleMessage(Connection* connection, const void* packet, size_t
   return HandleOpenSession(connection, open, why);
 }
 
-bool Admission::HandleAskQuotas(Connection* connection, std::string* why) {
+bool ClientConnections::HandleAskQuotas(Connection* connection, std::string* why) {
   if (!wire::HasFeature(connection->features, wire::kFeatureQuotas)) {
     *why = "AskQuotas without the feature in its Hello";
     return false;
@@ -238,7 +238,7 @@ bool Admission::HandleAskQuotas(Connection* connection, std::string* why) {
   return sent.ok();
 }
 
-std::vector<Tenant> Admission::Tenants() const {
+std::vector<Tenant> ClientConnections::Tenants() const {
   std::vector<Tenant> tenants;
   for (const auto& [id, connection] : connections_) {
     if (!connection->refusal.has_value()) tenants.push_back(connection->tenant);
@@ -246,7 +246,7 @@ std::vector<Tenant> Admission::Tenants() const {
   return tenants;
 }
 
-bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
+bool ClientConnections::HandleOpenResources(Connection* connection, std::string* why) {
   const std::string common = CommonFeatures(connection->features);
   if (!absl::StrContains(absl::StrCat(",", common, ","),
                          absl::StrCat(",", wire::kResourcesFeature, ","))) {
@@ -269,8 +269,8 @@ bool Admission::HandleOpenResources(Connection* connection, std::string* why) {
   return sent.ok();
 }
 
-bool Admission::HandleOpenSession(Connection* connection, const wire::OpenSession& open,
-                                  std::string* why) {
+bool ClientConnections::HandleOpenSession(Connection* connection, const wire::OpenSession& open,
+                                          std::string* why) {
   if ((open.flags & ~wire::kOpenSessionKnownFlags) != 0 || open.reserved != 0) {
     *why = absl::StrCat("unknown flags 0x", absl::Hex(open.flags), " in OpenSession");
     const std::string text = absl::StrCat(
@@ -302,7 +302,8 @@ bool Admission::HandleOpenSession(Connection* connection, const wire::OpenSessio
   return sent.ok();
 }
 
-bool Admission::HandleHello(Connection* connection, const wire::Hello& hello, std::string* why) {
+bool ClientConnections::HandleHello(Connection* connection, const wire::Hello& hello,
+                                    std::string* why) {
   loop_->CancelTimer(&connection->hello_timer);
   connection->features = hello.features;
   connection->process_name = hello.process_name;
@@ -321,7 +322,7 @@ bool Admission::HandleHello(Connection* connection, const wire::Hello& hello, st
   return true;
 }
 
-bool Admission::SendWelcomeTo(Connection* connection, std::string* why) {
+bool ClientConnections::SendWelcomeTo(Connection* connection, std::string* why) {
   connection->state = State::kWelcome;
   const absl::Status sent = opener_->SendWelcome(connection->socket.get(), connection->features,
                                                  connection->tenant.account);
@@ -329,7 +330,7 @@ bool Admission::SendWelcomeTo(Connection* connection, std::string* why) {
   return sent.ok();
 }
 
-void Admission::SnapshotReady() {
+void ClientConnections::SnapshotReady() {
   thread_.Assert();
   std::vector<uint64_t> waiting;
   for (const auto& [id, connection] : connections_) {
@@ -346,7 +347,7 @@ void Admission::SnapshotReady() {
   }
 }
 
-void Admission::CloseConnection(uint64_t id, const std::string& violation) {
+void ClientConnections::CloseConnection(uint64_t id, const std::string& violation) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   const std::unique_ptr<Connection> connection = std::move(found->second);

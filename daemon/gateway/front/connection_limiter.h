@@ -29,33 +29,31 @@ namespace sluice::gateway {
 // a network has them all.
 std::string AddressGroup(const std::string& address);
 
-class Admission {
+class ConnectionLimiter {
  public:
-  explicit Admission(const ConnectionLimits& limits) : limits_(limits) {}
+  explicit ConnectionLimiter(const ConnectionLimits& limits) : limits_(limits) {}
 
   // One connection's place, which it leaves by its end.
   class Place {
    public:
     ~Place() { End(); }
     // From now on `evict` is not called. Before the connection's descriptor is closed.
-    void End() { admission_->Leave(this); }
+    void End() { limiter_->Leave(this); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
    private:
-    friend class Admission;
+    friend class ConnectionLimiter;
     enum class State { kNewcomer, kMember, kEvicted, kLeft };
-    Place(Admission* admission, std::string group, uint64_t number, std::function<void()> evict)
-        : admission_(admission),
-          group_(std::move(group)),
-          number_(number),
-          evict_(std::move(evict)) {}
+    Place(ConnectionLimiter* limiter, std::string group, uint64_t number,
+          std::function<void()> evict)
+        : limiter_(limiter), group_(std::move(group)), number_(number), evict_(std::move(evict)) {}
 
-    Admission* const admission_;
+    ConnectionLimiter* const limiter_;
     const std::string group_;
     const uint64_t number_;  // Later ones have higher ones.
     const std::function<void()> evict_;
-    // Guarded by the admission's lock.
+    // Guarded by the limiter's lock.
     State state_ = State::kNewcomer;
     std::list<Place*>::iterator at_;  // Of a newcomer.
   };

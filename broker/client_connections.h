@@ -37,17 +37,17 @@
 
 namespace sluice::broker {
 
-class Admission {
+class ClientConnections {
  public:
-  Admission(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener,
-            ResourceHub* resources, std::function<bool(pid_t)> is_helper)
+  ClientConnections(EventLoop* loop, Policy* policy, Workers* workers, SessionOpener* opener,
+                    ResourceHub* resources, std::function<bool(pid_t)> is_helper)
       : loop_(loop),
         policy_(policy),
         workers_(workers),
         opener_(opener),
         resources_(resources),
         is_helper_(std::move(is_helper)) {}
-  ~Admission();
+  ~ClientConnections();
 
   using DoorId = uint64_t;
   // `listener` is null for the default socket.

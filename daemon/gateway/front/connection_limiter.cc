@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/gateway/front/admission.h"
+#include "daemon/gateway/front/connection_limiter.h"
 
 #include <utility>
 
@@ -16,8 +16,8 @@ std::string AddressGroup(const std::string& address) {
   return address.substr(0, end);
 }
 
-std::unique_ptr<Admission::Place> Admission::Enter(const std::string& address,
-                                                   std::function<void()> evict) {
+std::unique_ptr<ConnectionLimiter::Place> ConnectionLimiter::Enter(const std::string& address,
+                                                                   std::function<void()> evict) {
   std::string name = AddressGroup(address);
   absl::MutexLock lock(&mu_);
   const auto found = groups_.find(name);
@@ -30,7 +30,7 @@ std::unique_ptr<Admission::Place> Admission::Enter(const std::string& address,
   return place;
 }
 
-bool Admission::Settle(Place* place) {
+bool ConnectionLimiter::Settle(Place* place) {
   absl::MutexLock lock(&mu_);
   if (place->state_ == Place::State::kMember) return true;
   if (place->state_ != Place::State::kNewcomer || members_ >= limits_.most) return false;
@@ -42,12 +42,12 @@ bool Admission::Settle(Place* place) {
   return true;
 }
 
-void Admission::EvictOne() {
+void ConnectionLimiter::EvictOne() {
   absl::MutexLock lock(&mu_);
   EvictOneLocked();
 }
 
-void Admission::EvictOneLocked() {
+void ConnectionLimiter::EvictOneLocked() {
   Group* most = nullptr;
   for (auto& [name, group] : groups_) {
     if (group.newcomers.empty()) continue;
@@ -64,12 +64,12 @@ void Admission::EvictOneLocked() {
   place->evict_();
 }
 
-void Admission::ForgetNewcomerLocked(Group* group, Place* place) {
+void ConnectionLimiter::ForgetNewcomerLocked(Group* group, Place* place) {
   group->newcomers.erase(place->at_);
   --newcomers_;
 }
 
-void Admission::Leave(Place* place) {
+void ConnectionLimiter::Leave(Place* place) {
   absl::MutexLock lock(&mu_);
   if (place->state_ == Place::State::kLeft) return;
   const auto found = groups_.find(place->group_);
@@ -91,12 +91,12 @@ void Admission::Leave(Place* place) {
   if (group.count() == 0) groups_.erase(found);
 }
 
-int Admission::newcomers() const {
+int ConnectionLimiter::newcomers() const {
   absl::MutexLock lock(&mu_);
   return newcomers_;
 }
 
-int Admission::members() const {
+int ConnectionLimiter::members() const {
   absl::MutexLock lock(&mu_);
   return members_;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/gateway/front/admission.h"
+#include "daemon/gateway/front/connection_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,13 @@ namespace {
 
 class AdmissionTest : public testing::Test {
  protected:
-  std::unique_ptr<Admission::Place> Enter(const std::string& address) {
+  std::unique_ptr<ConnectionLimiter::Place> Enter(const std::string& address) {
     const int number = next_++;
-    return admission_.Enter(address, [this, number] { evicted_.push_back(number); });
+    return limiter_.Enter(address, [this, number] { evicted_.push_back(number); });
   }
 
-  Admission admission_{ConnectionLimits{.most = 3, .most_of_address = 3, .most_newcomers = 4}};
+  ConnectionLimiter limiter_{
+      ConnectionLimits{.most = 3, .most_of_address = 3, .most_newcomers = 4}};
   std::vector<int> evicted_;
 
  private:
@@ -26,18 +27,18 @@ class AdmissionTest : public testing::Test {
 // alone.
 TEST_F(AdmissionTest, CrowdGivesWay) {
   const auto alone = Enter("192.0.2.1");
-  const std::unique_ptr<Admission::Place> crowd[] = {Enter("192.0.2.2"), Enter("192.0.2.2"),
-                                                     Enter("192.0.2.3")};
+  const std::unique_ptr<ConnectionLimiter::Place> crowd[] = {Enter("192.0.2.2"), Enter("192.0.2.2"),
+                                                             Enter("192.0.2.3")};
   const auto next = Enter("192.0.2.4");
   EXPECT_NE(next, nullptr);
   EXPECT_EQ(evicted_, std::vector<int>{1});
-  EXPECT_EQ(admission_.newcomers(), 4);
-  EXPECT_FALSE(admission_.Settle(crowd[0].get()));  // It is on its way out.
+  EXPECT_EQ(limiter_.newcomers(), 4);
+  EXPECT_FALSE(limiter_.Settle(crowd[0].get()));  // It is on its way out.
 }
 
 // Where all addresses have as many newcomers, the oldest gives way.
 TEST_F(AdmissionTest, OldestGivesWay) {
-  std::vector<std::unique_ptr<Admission::Place>> places;
+  std::vector<std::unique_ptr<ConnectionLimiter::Place>> places;
   for (const char* address : {"192.0.2.9", "192.0.2.1", "192.0.2.5", "192.0.2.3", "192.0.2.2"})
     places.push_back(Enter(address));
   EXPECT_EQ(evicted_, std::vector<int>{0});
@@ -45,21 +46,21 @@ TEST_F(AdmissionTest, OldestGivesWay) {
 
 // Members keep their places whatever newcomers do, and newcomers theirs when members are full.
 TEST_F(AdmissionTest, MembersHaveRoomOfTheirOwn) {
-  std::vector<std::unique_ptr<Admission::Place>> members;
+  std::vector<std::unique_ptr<ConnectionLimiter::Place>> members;
   for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3"}) {
     members.push_back(Enter(address));
-    EXPECT_TRUE(admission_.Settle(members.back().get()));
+    EXPECT_TRUE(limiter_.Settle(members.back().get()));
   }
-  std::vector<std::unique_ptr<Admission::Place>> newcomers;
+  std::vector<std::unique_ptr<ConnectionLimiter::Place>> newcomers;
   for (int i = 0; i < 20; ++i) {
     newcomers.push_back(Enter("192.0.2." + std::to_string(100 + i)));
     EXPECT_NE(newcomers.back(), nullptr);
   }
   for (const int number : evicted_) EXPECT_GE(number, 3);
-  EXPECT_FALSE(admission_.Settle(newcomers.back().get()));
+  EXPECT_FALSE(limiter_.Settle(newcomers.back().get()));
   members.clear();
-  EXPECT_TRUE(admission_.Settle(newcomers.back().get()));
-  EXPECT_EQ(admission_.members(), 1);
+  EXPECT_TRUE(limiter_.Settle(newcomers.back().get()));
+  EXPECT_EQ(limiter_.members(), 1);
 }
 
 // One address has no more than it may, whatever they are; what has left counts no more.
@@ -67,7 +68,7 @@ TEST_F(AdmissionTest, AddressesAreBounded) {
   auto first = Enter("192.0.2.1");
   const auto second = Enter("192.0.2.1");
   const auto third = Enter("192.0.2.1");
-  EXPECT_TRUE(admission_.Settle(first.get()));
+  EXPECT_TRUE(limiter_.Settle(first.get()));
   EXPECT_EQ(Enter("192.0.2.1"), nullptr);
   EXPECT_NE(Enter("192.0.2.2"), nullptr);
   first->End();
