@@ -333,7 +333,7 @@ absl::Status CheckNetwork(const NetworkConfig& network) {
 absl::Status CheckReadable(const NetworkConfig& network, const std::string& key) {
   const std::string& path = *network.FileOf(key);
   if (path.empty()) return absl::OkStatus();
-  const absl::Status readable = os::CheckReadableFile(path);
+  absl::Status readable = os::CheckReadableFile(path);
   if (readable.ok()) return readable;
   return absl::InvalidArgumentError(absl::StrCat(network.Describe(key), ": ", readable.message()));
 }

@@ -111,8 +111,9 @@ bool ConfigErrors::QuoteBareValue(const toml::source_position& inside, std::stri
       absl::string_view("=,[").find((*text)[before - 1]) != absl::string_view::npos;
   if (!is_value) return false;
   const size_t line_begin = text->rfind('\n', begin) + 1;  // 0 if there is none.
-  const auto column = 1 + std::count_if(text->begin() + line_begin, text->begin() + begin,
-                                        [](char byte) { return !IsContinuation(byte); });
+  const auto line = absl::string_view(*text).substr(line_begin, begin - line_begin);
+  const auto column =
+      1 + std::count_if(line.begin(), line.end(), [](char byte) { return !IsContinuation(byte); });
   const std::string value = text->substr(begin, end - begin);
   bare_[{inside.line, static_cast<uint32_t>(column)}] = value;
   text->replace(begin, end - begin, absl::StrCat("'", value, "'"));

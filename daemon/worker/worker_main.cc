@@ -124,7 +124,7 @@ void EndSoonAfterClient() {
 // Before the first driver is loaded, and the first thread started.
 absl::Status Confine(const WorkerOptions& options) {
   if (options.confine_files) {
-    const absl::Status confined =
+    absl::Status confined =
         ConfineWorkerFiles(options.readable, options.executable, options.private_root);
     // Unavailable: the broker's log says so.
     if (!confined.ok() && !absl::IsUnavailable(confined)) return confined;

@@ -228,7 +228,7 @@ std::string TurnsOf(const v1::SessionEntry& entry) {
 
 // Beside the others' at its device, and whether it holds: "100", "25 (on, had 1.2 s)".
 std::string ShareOf(const v1::SessionEntry& entry) {
-  const std::string share = entry.share() == 0 ? "-" : absl::StrCat(entry.share());
+  std::string share = entry.share() == 0 ? "-" : absl::StrCat(entry.share());
   if (entry.shares() != "on" && entry.device_time_us() == 0) return share;
   return absl::StrFormat("%s (%s, had %.1f s)", share, entry.shares() == "on" ? "on" : "off",
                          static_cast<double>(entry.device_time_us()) / 1e6);
