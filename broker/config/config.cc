@@ -373,7 +373,6 @@ absl::Status ReadKeys(const std::string& text, const std::string& file_name, Con
     return absl::InvalidArgumentError(errors.Text());
   }
   Config& config = *read;
-  config = Config();
   config.file = file_name;
   SectionReader root(&parsed.table(), kTopLevel, &errors);
   ReadBroker(SectionReader(root.Table("broker"), "[broker]", &errors), &config);

@@ -310,7 +310,7 @@ void Pool::Sweep() {
     const int64_t since = member->ending_since_ns.load(std::memory_order_relaxed);
     const Member::State state = member->state.load(std::memory_order_acquire);
     if (state == Member::kStuck)
-      EndAll(absl::StrCat("of a session that has ended, this has not: ", member->left));
+      EndAll(absl::StrCat("a session that has ended left ", member->left, ", which does not end"));
     if (state == Member::kServing && since != 0 && now - since > kStopBoundNs)
       EndAll("the thread of a session that has ended is still in the driver");
   }
