@@ -23,10 +23,11 @@ def differ(what, documented, real):
 def broker_messages():
     documented = dict(re.findall(r"^\| ([A-Z]\w+) \| (\d+) \|", text("proto/broker_messages.md"), re.M))
     real = {}
-    for name in ("proto/broker_messages.h", "proto/gateway_messages.h", "proto/memory_messages.h",
-                 "proto/resource_messages.h"):
-        real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", text(name)))
-    real.pop("MessageHeader", None)
+    for path in (tree.ROOT / "proto").glob("*_messages.h"):
+        if path.name != "handle_messages.h":
+            real.update(re.findall(r"static_assert\(sizeof\((\w+)\) == (\d+)", tree.read(path)))
+    for part in ("MessageHeader", "Quota"):
+        real.pop(part, None)
     differ("proto/broker_messages.md", {f"{n} of {s} bytes" for n, s in documented.items()},
            {f"{n} of {s} bytes" for n, s in real.items()})
 
