@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract guard: no field of proto/ that was ever recorded changes its number, its type or its name.
 
-contract.py PROTOC             compares proto/ with proto/contract.txt
+contract.py PROTOC             compares proto/ with proto/contract.txt, which has all of it
 contract.py PROTOC --record    adds what is new to proto/contract.txt
 
 A line is `Message.number label type name`, for enums `Enum.number = NAME`. Fields are only ever added: a
@@ -88,7 +88,8 @@ def main():
         order = sorted(recorded, key=lambda name: (name.rsplit(".", 1)[0], int(name.rsplit(".", 1)[1])))
         RECORD.write_text(HEADER + "".join(f"{name} {recorded[name]}\n" for name in order))
     elif new:
-        print(f"{len(new)} fields are not recorded yet (contract.py --record): {', '.join(new[:5])} ...")
+        problems.append(f"{len(new)} fields are not recorded yet (contract.py PROTOC --record): "
+                        f"{', '.join(new[:5])}{', ...' if len(new) > 5 else ''}")
     tree.finish(problems, f"{len(recorded)} recorded fields mean what they meant")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every entry point of cl_icd_dispatch has, in tests/conformance or tests/sharing, a check of its
-success and one of an error.
+"""Every entry point of cl_icd_dispatch, and of the extensions beside it, has a check of its success
+and one of an error, in tests/conformance or tests/sharing.
 
 The checks are found by their names in the macros of tests/conformance/harness/expect.h, as in
 EXPECT_CL("clFlush.null_queue", CL_INVALID_COMMAND_QUEUE, ...). Entry points of Direct3D's extensions
@@ -30,13 +30,10 @@ NO_ERROR = {
 # Returns nothing, so only a call can be asked for.
 ONLY_CALLED = {"clSVMFree"}
 
-# Beside the dispatch table.
-EXTENSION_FUNCTIONS = ["clCreateProgramWithILKHR", "clCreateCommandQueueWithPropertiesKHR",
-                       "clGetKernelSuggestedLocalWorkSizeKHR",
-                       "clEnqueueAcquireGrallocObjectsIMG", "clEnqueueReleaseGrallocObjectsIMG",
-                       "clTerminateContextKHR",
-                       "clCreateFromSharedResourceSLUICE", "clEnqueueAcquireSharedResourcesSLUICE",
-                       "clEnqueueReleaseSharedResourcesSLUICE"]
+def extension_functions():
+    """The entry points beside the dispatch table, which client_icd/base/api.h declares at its end."""
+    text = tree.read(tree.ROOT / "client_icd/base/api.h").split("// Functions without a slot")[1]
+    return re.findall(r"\bCL_API_CALL (cl\w+)\(", text)
 
 
 def dispatch_entries(header):
@@ -86,7 +83,7 @@ def main():
             succeeded.add(name.group(1))
         if any(code != "CL_SUCCESS" for code in codes):
             refused.add(name.group(1))
-    entries = dispatch_entries(header) + EXTENSION_FUNCTIONS
+    entries = dispatch_entries(header) + extension_functions()
     problems = []
     for entry in entries:
         # By name, or through the pointer that was asked for by this name.
