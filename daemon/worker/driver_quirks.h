@@ -22,6 +22,7 @@
 //   | handlers/sampler.cc          | NVIDIA 580   | crashes on an empty list of properties |
 //   | handlers/sharing/shadow.cc   | NVIDIA 580   | waits in the call for the wait list    |
 //   | memory/zero_fill.cc          | NVIDIA 580   | fills by single bytes fail at 2 GiB    |
+//   | pool/shared_contexts.cc      | NVIDIA 580   | prints after it has told the end       |
 //   | programs/argument_records.h  | NVIDIA 580   | no argument information in binaries    |
 //   | programs/compile_cache.h     | PoCL         | its cache grows without bound          |
 //   | programs/include_folder.h    | PoCL 3.1     | takes no quotes off a path             |

@@ -6,6 +6,7 @@
 
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
+#include "daemon/worker/pool/shared_contexts.h"
 #include "daemon/worker/replies.h"
 #include "daemon/worker/worker_process.h"
 
@@ -50,6 +51,7 @@ void PrintingTurns::Ask(Replies* session, std::function<void()> run) {
 }
 
 void PrintingTurns::End(Replies* session) {
+  contexts_->WaitForText();
   Runs runs;
   {
     absl::MutexLock lock(&mu_);
@@ -62,6 +64,7 @@ void PrintingTurns::End(Replies* session) {
 }
 
 void PrintingTurns::Forget(Replies* session) {
+  contexts_->WaitForText();
   Runs runs;
   {
     absl::MutexLock lock(&mu_);

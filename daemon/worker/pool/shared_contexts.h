@@ -25,13 +25,20 @@ class SharedContexts {
   // "" if the driver still takes commands in each; else what it says. Waits in the driver.
   std::string Examine();
 
+  // Returns when the text of every kernel that has ended is in the process's stdout. Not with a lock
+  // held that the reader of stdout takes: the driver may write here, and waits while the pipe is full.
+  void WaitForText();
+
  private:
   struct Shared {
     cl_platform_id platform = nullptr;
     std::vector<cl_device_id> devices;
     UniqueCl<cl_context> context;
-    UniqueCl<cl_command_queue> queue;  // For Examine alone.
+    UniqueCl<cl_command_queue> queue;  // No session's: it is idle but for Examine's markers.
   };
+
+  // They stay for ever.
+  std::vector<cl_command_queue> Queues() ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Mutex mu_;
   std::vector<Shared> all_ ABSL_GUARDED_BY(mu_);
