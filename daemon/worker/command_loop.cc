@@ -224,7 +224,7 @@ void CommandLoop::PollUntilCommand() {
       may_spin = false;
     if (polled_.any_ended) {
       progress = polled_ns_;
-      FlushTouched();  // Commands that waited for it may have been enqueued.
+      session_->FlushTouched();  // Commands that waited for it may have been enqueued.
     }
     // With nothing left, what the client says next is worth the same moment.
     const bool looks_on = polled_ns_ - progress < kLookOnNs && may_spin;
@@ -232,16 +232,8 @@ void CommandLoop::PollUntilCommand() {
   }
 }
 
-void CommandLoop::FlushTouched() {
-  // Nothing more may come: what commands without an event carry is let go of by a marker's.
-  for (QueueObject* const queue : session_->touched()) {
-    if (queue->HoldsUnmarked()) queue->Mark(*session_);
-  }
-  session_->FlushTouched();
-}
-
 absl::Status CommandLoop::Idle() {
-  FlushTouched();
+  session_->FlushTouched();
   if (session_->replies().violated() && !stopped())
     return absl::InvalidArgumentError("the client does not take its replies");
   if (session_->completions().polls()) {

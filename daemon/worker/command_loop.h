@@ -43,7 +43,6 @@ class CommandLoop {
   void AnswerTooLarge(uint64_t sequence);
   absl::Status Idle();
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
-  void FlushTouched();
   void Poll();
   // Looks after the driver's events itself (completions.h) until a command comes.
   void PollUntilCommand();

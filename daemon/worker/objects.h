@@ -72,6 +72,8 @@ struct ContextObject : Object {
   const uint64_t number;  // No other's, ever: ids may be used again.
   uint64_t id = 0;
   UniqueCl<cl_context> handle;
+  // Applications' queues of that context of the driver's, in a pool those of its other sessions too.
+  std::shared_ptr<std::atomic<int>> queues = std::make_shared<std::atomic<int>>(0);
   std::vector<std::shared_ptr<DeviceObject>> devices;
   bool buffers_in_heap = false;
   bool pins = false;  // Its driver moves memory that it has pinned faster (pins.h).

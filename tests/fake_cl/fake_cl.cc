@@ -206,6 +206,11 @@ void FakeCl::set_forgetful_binaries(bool forgetful) {
   g_runtime->forgetful_binaries = forgetful;
 }
 
+void FakeCl::set_kernels_end_late(bool late) {
+  const std::lock_guard lock(g_runtime->mu);
+  g_runtime->kernels_end_late = late;
+}
+
 void FakeCl::set_arg_info_on_request(bool on_request) {
   const std::lock_guard lock(g_runtime->mu);
   g_runtime->arg_info_on_request = on_request;

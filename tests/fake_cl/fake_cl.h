@@ -73,6 +73,9 @@ class FakeCl {
   void set_mute_failures(bool mute);
   // As NVIDIA's: kernels of programs from binaries have no argument information.
   void set_forgetful_binaries(bool forgetful);
+  // As NVIDIA's: what is no transfer has not ended, whoever asks, while the context's other queues
+  // have something to do.
+  void set_kernels_end_late(bool late);
   // As PoCL's: only after a build with -cl-kernel-arg-info.
   void set_arg_info_on_request(bool on_request);
   // In place of the usual; what the argument really is stays as it is.

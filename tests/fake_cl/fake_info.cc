@@ -274,12 +274,22 @@ cl_int CL_API_CALL fake_clGetKernelSubGroupInfo(cl_kernel, cl_device_id device,
   return GiveValue(size_t{32}, room, out, size_ret);
 }
 
+namespace {
+
+bool EndsLate(cl_event event) {
+  return g_runtime->kernels_end_late && event->status == CL_COMPLETE && event->queue != nullptr &&
+         event->type != CL_COMMAND_WRITE_BUFFER && event->type != CL_COMMAND_READ_BUFFER &&
+         event->context->pending > event->queue->pending.size();
+}
+
+}  // namespace
+
 cl_int CL_API_CALL fake_clGetEventInfo(cl_event event, cl_event_info param, size_t room, void* out,
                                        size_t* size_ret) {
   const std::lock_guard lock(g_runtime->mu);
   switch (param) {
     case CL_EVENT_COMMAND_EXECUTION_STATUS:
-      return GiveValue(event->status, room, out, size_ret);
+      return GiveValue(EndsLate(event) ? CL_SUBMITTED : event->status, room, out, size_ret);
     case CL_EVENT_COMMAND_TYPE:
       return GiveValue(event->type, room, out, size_ret);
     default:

@@ -52,6 +52,7 @@ struct _cl_device_id {
 
 struct _cl_context : sluice::fake::Counted {
   std::vector<cl_device_id> devices;
+  size_t pending = 0;  // In all of its queues.
 };
 
 struct _cl_command_queue : sluice::fake::Counted {
@@ -137,6 +138,7 @@ struct Runtime {
     return mute_failures ? -1 : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   }
   bool forgetful_binaries = false;
+  bool kernels_end_late = false;
   bool arg_info_on_request = false;
   std::array<ArgumentInfo, 5> arguments = {{
       {"int*", CL_KERNEL_ARG_ADDRESS_GLOBAL, CL_KERNEL_ARG_ACCESS_NONE},

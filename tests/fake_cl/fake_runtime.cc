@@ -64,6 +64,7 @@ void Runtime::End(cl_event event, cl_int status, bool by_dependency) {
   event->status = status;
   if (event->queue != nullptr) {
     std::erase(event->queue->pending, event);
+    --event->context->pending;
     if (event->queue->barrier == event) event->queue->barrier = nullptr;
   }
   if (!(by_dependency && mute_failures)) {
@@ -118,6 +119,7 @@ cl_int Submit(cl_command_queue queue, cl_command_type type, cl_uint waits, const
       wait_for(queue->barrier);
     }
     queue->pending.push_back(made);
+    ++made->context->pending;
     if (is_barrier) queue->barrier = made;
     if (event != nullptr) *event = Ref(made);
     if (failed) {

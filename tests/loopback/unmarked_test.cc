@@ -178,26 +178,56 @@ TEST_F(UnmarkedLoopbackTest, PayloadsAreKept) {
 // One command among others that fails by what it waits for is told as failed, and none before it.
 // (This driver fails what comes after it in the queue as well.)
 TEST_F(UnmarkedLoopbackTest, FailuresAmongOthersAreTold) {
+  for (const bool other_queue : {false, true}) {
+    Prepare(kNvidia);
+    if (other_queue) MakeQueue(context_);
+    const uint64_t gate = MakeUserEvent(context_);
+    constexpr size_t kFailing = 17;
+    fake_->HoldCommands();
+    std::vector<uint64_t> events;
+    for (size_t i = 0; i < 40; ++i) {
+      pb::Command command;
+      const bool gated = i == kFailing;
+      const std::vector<uint64_t> waits =
+          gated ? std::vector<uint64_t>{gate} : std::vector<uint64_t>{};
+      events.push_back(On(command.mutable_enqueue_marker()->mutable_on(), queue_, waits));
+      command.mutable_enqueue_marker()->set_list_only(gated);
+      client_->Send(command);
+    }
+    SetUserEvent(gate, -9);
+    fake_->ReleaseCommands();
+    for (size_t i = 0; i < events.size(); ++i) {
+      const cl_int status = Completed(events[i]).status();
+      EXPECT_EQ(status < 0, i >= kFailing) << i << ": " << status;
+    }
+  }
+}
+
+// Where kernels end late, no client hears of the end of its kernels as late as that.
+TEST_F(UnmarkedLoopbackTest, NobodyWaitsForOtherQueues) {
   Prepare(kNvidia);
+  fake_->set_kernels_end_late(true);
   const uint64_t gate = MakeUserEvent(context_);
-  constexpr size_t kFailing = 17;
-  fake_->HoldCommands();
-  std::vector<uint64_t> events;
-  for (size_t i = 0; i < 40; ++i) {
-    pb::Command command;
-    const bool gated = i == kFailing;
-    const std::vector<uint64_t> waits =
-        gated ? std::vector<uint64_t>{gate} : std::vector<uint64_t>{};
-    events.push_back(On(command.mutable_enqueue_marker()->mutable_on(), queue_, waits));
-    command.mutable_enqueue_marker()->set_list_only(gated);
-    client_->Send(command);
+  pb::Command command;
+  const uint64_t held =
+      On(command.mutable_enqueue_marker()->mutable_on(), MakeQueue(context_), {gate});
+  client_->Send(command);
+  for (int round = 0; round < 3; ++round) {
+    Launch();
+    EXPECT_EQ(Completed(Finish()).status(), CL_COMPLETE);
+    const uint64_t launched = client_->NewId();
+    Launch(launched);
+    EXPECT_EQ(Completed(launched).status(), CL_COMPLETE);
+    const uint64_t behind = client_->NewId();
+    Launch(behind);
+    Launch();
+    const uint64_t finish = Finish();
+    EXPECT_EQ(Completed(behind).status(), CL_COMPLETE);
+    EXPECT_EQ(Completed(finish).status(), CL_COMPLETE);
+    EXPECT_EQ(ReadAll(queue_).size(), kCommands * kPart);
   }
-  SetUserEvent(gate, -9);
-  fake_->ReleaseCommands();
-  for (size_t i = 0; i < events.size(); ++i) {
-    const cl_int status = Completed(events[i]).status();
-    EXPECT_EQ(status < 0, i >= kFailing) << i << ": " << status;
-  }
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(held).status(), CL_COMPLETE);
 }
 
 // The client is told the driver's answer to a finish (section 5.15).

@@ -134,7 +134,8 @@ cl_int MakeHandle(Session& session, const pb::CreateContext& cmd,
   PoolParts* const pool = session.options().pool;
   cl_int status = CL_SUCCESS;
   if (pool != nullptr && MayShareContext(*context, cmd)) {
-    context->handle = pool->contexts.Get(context->devices[0]->platform, handles, &status);
+    context->handle =
+        pool->contexts.Get(context->devices[0]->platform, handles, &context->queues, &status);
     return status;
   }
   std::vector<cl_context_properties> properties = {

@@ -225,6 +225,7 @@ HandlerResult HandleEnqueueReadBuffer(Session& session, const pb::EnqueueReadBuf
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
   enqueue.SetFailsAsOurs();
+  enqueue.SetEndsAlone();
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)
@@ -280,6 +281,7 @@ HandlerResult HandleEnqueueWriteBuffer(Session& session, const pb::EnqueueWriteB
   MemoryObject* const memory = enqueue.Find<MemoryObject>(cmd.mem_id());
   if (!enqueue.ok()) return enqueue.answer();
   enqueue.SetFailsAsOurs();
+  enqueue.SetEndsAlone();
   Rect rect;
   const bool is_rect = cmd.has_rect();
   if (is_rect ? !DecodeRect(cmd.rect(), *memory, &rect)

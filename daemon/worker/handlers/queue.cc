@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <memory>
 
 #include "daemon/worker/handlers/handlers.h"
@@ -7,6 +8,15 @@
 #include "daemon/worker/session.h"
 
 namespace sluice::worker {
+namespace {
+
+// One more, as long as the result lives.
+std::shared_ptr<void> Count(const std::shared_ptr<std::atomic<int>>& all) {
+  all->fetch_add(1, std::memory_order_relaxed);
+  return {all.get(), [all](void*) { all->fetch_sub(1, std::memory_order_relaxed); }};
+}
+
+}  // namespace
 
 HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommandQueue& cmd, Call&) {
   auto context = session.objects().Find<ContextObject>(cmd.context_id());
@@ -46,6 +56,7 @@ HandlerResult HandleCreateCommandQueue(Session& session, const pb::CreateCommand
   } else {
     queue = std::make_shared<OutOfOrderQueue>(&session.quota());
   }
+  queue->counted = Count(context->queues);
   queue->id = cmd.queue_id();
   queue->handle = std::move(handle);
   queue->context = std::move(context);

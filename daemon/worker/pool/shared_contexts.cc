@@ -18,12 +18,15 @@ void CL_CALLBACK OnNotify(const char* message, const void*, size_t, void*) {
 }  // namespace
 
 UniqueCl<cl_context> SharedContexts::Get(cl_platform_id platform,
-                                         const std::vector<cl_device_id>& devices, cl_int* status) {
+                                         const std::vector<cl_device_id>& devices,
+                                         std::shared_ptr<std::atomic<int>>* queues,
+                                         cl_int* status) {
   absl::MutexLock lock(&mu_);
   *status = CL_SUCCESS;
   for (const Shared& one : all_) {
     if (one.platform != platform || one.devices != devices) continue;
     cl().clRetainContext(one.context.get());
+    *queues = one.queues;
     return UniqueCl<cl_context>(one.context.get());
   }
   const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
@@ -38,6 +41,7 @@ UniqueCl<cl_context> SharedContexts::Get(cl_platform_id platform,
   if (*status != CL_SUCCESS) return {};
   cl().clRetainContext(made.context.get());
   UniqueCl<cl_context> result(made.context.get());
+  *queues = made.queues;
   all_.push_back(std::move(made));
   return result;
 }
@@ -53,9 +57,10 @@ std::string SharedContexts::Examine() {
   return "";
 }
 
-// NVIDIA 580 (H200): the thread that finds a kernel ended writes its text after that, so that for
-// another thread the kernel has ended and nothing has been printed. clFinish of any queue of the
-// context waits for that thread, and for no kernel of another queue: 5 us, also beside one of 176 ms.
+// A driver's thread that finds a kernel ended may write its text after that, so that for another
+// thread the kernel has ended and nothing has been printed (driver_quirks.h). clFinish of any queue
+// of the context waits for that thread, and for no kernel of another queue: 5 us on an H200, also
+// beside one of 176 ms.
 void SharedContexts::WaitForText() {
   for (const cl_command_queue queue : Queues()) cl().clFinish(queue);
 }

@@ -7,6 +7,8 @@
 // They live as long as the pool: a session that comes later finds them made. Thread-safe.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,9 +20,10 @@ namespace sluice::worker {
 
 class SharedContexts {
  public:
-  // A context of these devices, with a reference for the caller. While one is made, others wait.
+  // A context of these devices, with a reference for the caller, and the count of its queues. While
+  // one is made, others wait.
   UniqueCl<cl_context> Get(cl_platform_id platform, const std::vector<cl_device_id>& devices,
-                           cl_int* status);
+                           std::shared_ptr<std::atomic<int>>* queues, cl_int* status);
 
   // "" if the driver still takes commands in each; else what it says. Waits in the driver.
   std::string Examine();
@@ -34,6 +37,7 @@ class SharedContexts {
     cl_platform_id platform = nullptr;
     std::vector<cl_device_id> devices;
     UniqueCl<cl_context> context;
+    std::shared_ptr<std::atomic<int>> queues = std::make_shared<std::atomic<int>>(0);
     UniqueCl<cl_command_queue> queue;  // No session's: it is idle but for Examine's markers.
   };
 

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "daemon/worker/queues/completion_lane.h"
 #include "daemon/worker/queues/printf_capture.h"
 #include "daemon/worker/replies.h"
 #include "proto/spin.h"
@@ -19,30 +20,7 @@ constexpr size_t kMostLeftBehind = 256;
 // DriverQuirks::fails_waits_with_minus_one.
 constexpr cl_int kFailedByWait = -1;
 
-// Of an event whose status nobody has read since it ended.
-constexpr cl_int kNotRead = CL_QUEUED;
-
 }  // namespace
-
-struct Completions::Pending {
-  Completions* owner = nullptr;
-  uint64_t event_id = 0;
-  bool profiling = false;
-  Order order;
-  std::unique_ptr<Carried> carried;  // Whoever delivers takes these two away.
-  std::function<void(cl_int)> then;
-  // Guarded by the owner's mutex.
-  std::shared_ptr<const UniqueCl<cl_event>> event;  // Null once delivered.
-  bool ended = false;                               // Known to have ended: no longer in the list.
-  cl_int status = kNotRead;                         // Then.
-  bool taken = false;         // Out of its lane: in the hands of who delivers.
-  bool polled = false;        // The driver was not asked for one.
-  int64_t runs_since_ns = 0;  // LongestRunNs has seen it run from then on; its thread's own.
-  PendingRef self;            // While in the list.
-  PendingRef drivers;         // Until the driver has called back: it holds the bare pointer.
-  Pending* next = nullptr;
-  Pending* previous = nullptr;
-};
 
 namespace {
 
@@ -66,92 +44,6 @@ PooledCallbacks& AllPooled() {
 }
 
 }  // namespace
-
-// A queue's completions that have not been delivered, oldest first. One thread delivers at a time;
-// the others leave what they know and go. All of it is guarded by the mutex of Completions.
-class CompletionLane {
- public:
-  explicit CompletionLane(bool in_order) : in_order_(in_order) {}
-
-  void Add(const Completions::PendingRef& pending) { waiting_.push_back(pending); }
-
-  // True if the caller is to deliver.
-  bool NoteEnded() {
-    ++ended_;
-    ++all_ended_;
-    return !std::exchange(delivering_, true);
-  }
-
-  struct Item {
-    Completions::PendingRef pending;
-    std::shared_ptr<const UniqueCl<cl_event>> event;
-    cl_int status = kNotRead;
-  };
-
-  // Takes what may be delivered: what has ended, and what stands before such a one that comes after
-  // all. Of the latter only the driver knows whether it has ended. False: nothing, and the caller's
-  // turn is over.
-  bool Take(std::vector<Item>* batch) {
-    size_t end = 0;      // One past the newest that has ended,
-    size_t ordered = 0;  // and that has and comes after all.
-    for (size_t i = 0; ended_ > 0; ++i) {
-      if (!waiting_[i]->ended) continue;
-      --ended_;
-      end = i + 1;
-      if (in_order_ || waiting_[i]->order.after_all) ordered = i + 1;
-    }
-    std::vector<Completions::PendingRef> stay;
-    for (size_t i = 0; i < end; ++i) {
-      Completions::PendingRef& pending = waiting_[i];
-      if (pending->ended || i < ordered) {
-        pending->taken = true;
-        batch->push_back({pending, pending->event, pending->status});
-      } else {
-        stay.push_back(std::move(pending));
-      }
-    }
-    waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<ptrdiff_t>(end));
-    waiting_.insert(waiting_.begin(), stay.begin(), stay.end());
-    if (batch->empty()) delivering_ = false;
-    return !batch->empty();
-  }
-
-  // The index-th, if there are so many, and Poll has to look after it.
-  Completions::PendingRef PolledAt(size_t index) const {
-    return index < waiting_.size() && waiting_[index]->polled ? waiting_[index] : nullptr;
-  }
-  // The one before the first of waiting_[1..last] that is a step (Then); null: none is.
-  Completions::PendingRef LastBeforeStep(size_t last) const {
-    for (size_t i = 1; i <= last && i < waiting_.size(); ++i) {
-      if (waiting_[i]->then) return waiting_[i - 1];
-    }
-    return nullptr;
-  }
-
-  // Before everything that waits.
-  void PutBack(const Completions::PendingRef& pending) {
-    pending->taken = false;
-    waiting_.push_front(pending);
-  }
-
-  // When LongestRunNs last found that more had ended.
-  int64_t SeenToEndNs(int64_t now) {
-    if (std::exchange(all_ended_seen_, all_ended_) != all_ended_) seen_to_end_ns_ = now;
-    return seen_to_end_ns_;
-  }
-
-  bool idle() const { return waiting_.empty() && !delivering_; }
-  bool in_order() const { return in_order_; }
-
- private:
-  const bool in_order_;
-  std::deque<Completions::PendingRef> waiting_;
-  size_t ended_ = 0;  // Of those waiting.
-  uint64_t all_ended_ = 0;
-  uint64_t all_ended_seen_ = 0;
-  int64_t seen_to_end_ns_ = 0;
-  bool delivering_ = false;
-};
 
 namespace {
 
@@ -230,7 +122,7 @@ void Completions::SendCompletion(uint64_t event_id, cl_int status, const EventTi
 
 void Completions::Publish(cl_event event, uint64_t event_id, bool profiling,
                           std::unique_ptr<Carried> carried, Order order) {
-  if (event_id == 0 && carried == nullptr) return;
+  if (event_id == 0 && carried == nullptr && !order.tells_of_late) return;
   auto pending = std::make_shared<Pending>();
   pending->event_id = event_id;
   pending->profiling = profiling;
@@ -492,14 +384,16 @@ bool Completions::IsBehindOneOf(const Looks& looks, const Pending& pending) {
   });
 }
 
-// Adds to `looks`, from `p` on, what may have ended: of a queue in order only the oldest, since
-// what is behind it has not ended before it. Returns where to go on.
+// Adds to `looks`, from `p` on, what may have ended: of a queue in order only the oldest that may be
+// asked for, since what is behind it has not ended before it. Returns where to go on.
 Completions::Pending* Completions::CollectLocked(Pending* p, Looks* looks) {
   constexpr int kMostSteps = 64;
   const size_t most = looks->size() + kLooksAtOnce;
   for (int i = 0; p != nullptr && i < kMostSteps && looks->size() < most; ++i, p = p->next) {
-    if (!p->polled) continue;
-    if (!IsBehindOneOf(*looks, *p)) looks->emplace_back(p->self, p->event);
+    if (!p->polled || IsBehindOneOf(*looks, *p)) continue;
+    CompletionLane* const lane = p->order.lane.get();
+    const PendingRef look = lane != nullptr && lane->in_order() ? lane->FirstToLookAt() : p->self;
+    if (look != nullptr) looks->emplace_back(look, look->event);
   }
   return p;
 }
@@ -511,6 +405,10 @@ std::pair<Completions::PendingRef, cl_int> Completions::NewestEnded(const Pendin
                                                                     cl_int status) {
   CompletionLane* const lane = oldest->order.lane.get();
   if (lane == nullptr || !lane->in_order() || oldest->then) return {oldest, status};
+  {
+    absl::MutexLock lock(&mu_);
+    if (!lane->IsOldest(oldest)) return {oldest, status};  // Behind what ends late.
+  }
   CompletionLane::Item newest = {oldest, nullptr, status};
   size_t ended = 0;
   size_t pending = SIZE_MAX;  // The first that is known not to have, if there is one.

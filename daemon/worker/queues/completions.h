@@ -78,6 +78,9 @@ struct CompletionOrder {
   bool can_run = false;
   cl_int runs_as = CL_RUNNING;  // Its status while it runs (DriverQuirks::never_says_running).
   CommandShare share = {};      // Counted as in flight until it has ended.
+  // DriverQuirks::kernels_end_late: Poll does not ask for it, a mark behind it tells of its end.
+  bool ends_late = false;
+  bool tells_of_late = false;  // It is such a mark.
 };
 
 class Completions {

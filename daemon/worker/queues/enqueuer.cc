@@ -178,7 +178,8 @@ void Enqueuer::WaitForTheEnded() {
 
 bool Enqueuer::NeedsEvent(const Carried* carried) {
   if (event_id_ != 0 || !waits_.empty() || replaces_zeros_of_ != nullptr || counted_) return true;
-  return !queue_->MayLeaveUnmarked(carried != nullptr) || !session_.more_follows();
+  if (!queue_->MayLeaveUnmarked(carried != nullptr)) return true;
+  return !session_.more_follows() && !queue_->MarksByWrites();
 }
 
 HandlerResult Enqueuer::LeaveUnmarked(std::unique_ptr<Carried> carried) {
@@ -213,6 +214,9 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
       can_run_,
       queue_->device->quirks.never_says_running ? CL_SUBMITTED : CL_RUNNING,
       std::move(share)};
+  // Not where its times are asked for, which the driver has when it says that it has ended.
+  const bool ends_late = queue_->KernelsEndLate() && !ends_alone_ && !queue_->profiling;
+  order.ends_late = ends_late;
   const bool asked = event_id_ != 0 || carried != nullptr;
   queue_->uncounted |= can_run_ && !asked && !counted_;
   if (counted_ && !asked) {
@@ -222,7 +226,7 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
                                    std::move(order));
   }
-  queue_->NoteNewest(std::move(event));
+  queue_->NoteNewest(std::move(event), ends_late);
   return CL_SUCCESS;
 }
 

@@ -107,6 +107,8 @@ class Enqueuer {
   // For what the worker also does without the driver (transfers and maps, by their size and the
   // client's transport): it fails by what it waits for with one code, and not the driver's own.
   void SetFailsAsOurs() { fails_as_ours_ = true; }
+  // For reads and writes of buffers: no DriverQuirks::kernels_end_late.
+  void SetEndsAlone() { ends_alone_ = true; }
   // True if there was a wait list, and all of it has completed: none may be passed to the driver,
   // to which an empty list means everything. A barrier before it may be pending all the same
   // (RunByList). Never in a queue out of order with profiling.
@@ -158,6 +160,7 @@ class Enqueuer {
   bool counted_ = false;  // Watched until it has ended, whoever asks (turn_gate.h, kernel_watch.h).
   bool after_all_ = false;
   bool fails_as_ours_ = false;
+  bool ends_alone_ = false;
 };
 
 }  // namespace sluice::worker

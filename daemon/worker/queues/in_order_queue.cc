@@ -34,7 +34,7 @@ cl_int InOrderQueue::PrepareCommand(Session& session, bool) {
   if (NotesHeld()) held_ = Share(stand_in.get());
   last_waiting_ = Share(stand_in.get());
   last_stuck_ = Share(stand_in.get());
-  last_event_ = std::move(stand_in);
+  SetNewest(std::move(stand_in), KernelsEndLate());
   session.Touch(this);
   return CL_SUCCESS;
 }
@@ -59,7 +59,7 @@ cl_int InOrderQueue::EnqueueBarrier(Session& session, WaitList* list) {
   if (status != CL_SUCCESS) return status;
   Keep(session, barrier.get(), *list);  // It may fail by its place, too.
   session.Touch(this);
-  last_event_ = std::move(barrier);
+  SetNewest(std::move(barrier), KernelsEndLate());
   return CL_SUCCESS;
 }
 
@@ -142,16 +142,30 @@ cl_int InOrderQueue::LastEvent(Session& session, UniqueCl<cl_event>* last) {
 }
 
 cl_int InOrderQueue::Mark(Session& session) {
-  if (!unmarked_) return CL_SUCCESS;
-  UniqueCl<cl_event> marker;
-  const cl_int status = cl().clEnqueueMarkerWithWaitList(handle.get(), 0, nullptr, marker.out());
-  if (status != CL_SUCCESS) return status;
+  if (!unmarked_ && !newest_ends_late_) return CL_SUCCESS;
+  UniqueCl<cl_event> mark;
+  if (const cl_int status = EnqueueMark(&mark); status != CL_SUCCESS) return status;
   session.Touch(this);
-  if (std::unique_ptr<Carried> carried = CollectUnmarked(nullptr); carried != nullptr) {
-    session.completions().Publish(marker.get(), 0, /*profiling=*/false, std::move(carried), {lane});
-  }
-  last_event_ = std::move(marker);
+  CompletionOrder order = {lane};
+  order.tells_of_late = newest_ends_late_;
+  session.completions().Publish(mark.get(), 0, /*profiling=*/false, CollectUnmarked(nullptr),
+                                std::move(order));
+  SetNewest(std::move(mark), /*ends_late=*/false);
   return CL_SUCCESS;
+}
+
+cl_int InOrderQueue::EnqueueMark(UniqueCl<cl_event>* mark) {
+  if (!MarksByWrites())
+    return cl().clEnqueueMarkerWithWaitList(handle.get(), 0, nullptr, mark->out());
+  static constexpr cl_uint kAnything = 0;
+  if (!marked_) {
+    cl_int status = CL_SUCCESS;
+    marked_.reset(cl().clCreateBuffer(context->handle.get(), CL_MEM_HOST_WRITE_ONLY,
+                                      sizeof(kAnything), nullptr, &status));
+    if (status != CL_SUCCESS) return status;
+  }
+  return cl().clEnqueueWriteBuffer(handle.get(), marked_.get(), CL_FALSE, 0, sizeof(kAnything),
+                                   &kAnything, 0, nullptr, mark->out());
 }
 
 bool InOrderQueue::IsIdle(Session& session) {

@@ -35,13 +35,13 @@ class OutOfOrderQueue final : public QueueObject {
     return carried;
   }
   cl_int Mark(Session&) override { return CL_SUCCESS; }
-  bool HoldsUnmarked() const override { return false; }
+  bool NeedsMark() const override { return false; }
   bool EndsWithLater() const override { return false; }
 
   void NoteGuards(const Guards&) override {}
   bool NoteEnqueued(Session& session, cl_event event, absl::Span<const cl_event> waits,
                     bool can_run) override;
-  void NoteNewest(UniqueCl<cl_event>) override {}
+  void NoteNewest(UniqueCl<cl_event>, bool) override {}
   void NoteBarrier(cl_event event) override { last_barrier_ = Share(event); }
 
   cl_int FindReady(Session&, const WaitList&, UniqueCl<cl_event>*) override { return CL_SUCCESS; }

@@ -41,6 +41,7 @@ class QueueObject : public Object {
   std::shared_ptr<DeviceObject> device;
   bool profiling = false;
   QueueHints hints;
+  std::shared_ptr<void> counted;  // Among the context's queues, until the last lets go of it.
   const std::shared_ptr<CompletionLane> lane;
   const std::shared_ptr<QueueInFlight> in_flight;
 
@@ -79,12 +80,18 @@ class QueueObject : public Object {
   // `event` waits for the list and its place. True if it may fail by what it waits for.
   virtual bool NoteEnqueued(Session& session, cl_event event, absl::Span<const cl_event> waits,
                             bool can_run) = 0;
-  // The last step: it is the newest now.
-  virtual void NoteNewest(UniqueCl<cl_event> event) = 0;
+  // The last step: it is the newest now. `ends_late`: CompletionOrder's.
+  virtual void NoteNewest(UniqueCl<cl_event> event, bool ends_late) = 0;
   // It is a barrier.
   virtual void NoteBarrier(cl_event event) = 0;
   // The end of a later one says that this one has completed (CompletionOrder).
   virtual bool EndsWithLater() const = 0;
+  // Its marks do not end late, and kernels may (DriverQuirks::kernels_end_late),
+  virtual bool MarksByWrites() const { return false; }
+  // now that the driver's context has other queues.
+  bool KernelsEndLate() const {
+    return MarksByWrites() && context->queues->load(std::memory_order_relaxed) > 1;
+  }
 
   // --- Of a transfer, which the driver's queue does not know.
 
@@ -99,10 +106,10 @@ class QueueObject : public Object {
 
   // Null if nothing was, or all of it has ended.
   virtual cl_int LastEvent(Session& session, UniqueCl<cl_event>* last) = 0;
-  // Gives an event to the newest command, if it was left without one: a marker's.
+  // Gives an event to the newest command, if it was left without one or has one that ends late.
   virtual cl_int Mark(Session& session) = 0;
-  // Some command without an event carries something.
-  virtual bool HoldsUnmarked() const = 0;
+  // A mark is needed: somebody is to hear of the end of what has no event, or a late one.
+  virtual bool NeedsMark() const = 0;
   // Nothing runs or waits in it: a host copy of memory that the host shares may be made at once.
   // False where nobody knows that without asking the driver.
   virtual bool IsIdle(Session& session) = 0;
