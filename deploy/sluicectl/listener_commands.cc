@@ -12,6 +12,7 @@
 #include "broker/base/daemon_places.h"
 #include "broker/base/shown_text.h"
 #include "broker/config/config.h"
+#include "broker/config/config_keys.h"
 #include "broker/config/listener_config.h"
 #include "broker/os/local_endpoint.h"
 #include "deploy/sluicectl/admin_call.h"
@@ -63,8 +64,14 @@ CLI::App* DefineOne(CLI::App* listener, const std::string& name, const std::stri
   return sub;
 }
 
+// Keeps the flag out of --help where the daemon takes the default of `key` alone: it says why.
+void HideIfFixed(CLI::Option* option, const std::string& key) {
+  if (!broker::FixedKeyReason(key).empty()) option->group("");
+}
+
 void DefineAdd(CLI::App* listener, CommonFlags* common) {
   ListenerFlags* flags = &TheListenerFlags();
+  const bool groups = broker::FixedKeyReason("socket_group").empty();
   CLI::App* add =
       DefineOne(listener, "add", "Make a listener, until it is removed or the daemon ends", common);
   add->add_option("tenant", flags->tenant, "The tenant's name: a to z, 0 to 9 and \"-\"")
@@ -74,22 +81,29 @@ void DefineAdd(CLI::App* listener, CommonFlags* common) {
                                TenantNameOf(os::DefaultClientName(), "TENANT")))
       ->type_name("PATH");
   add->add_option("--mode", flags->mode,
-                  "The socket's mode; default: 0660 with --group, 0666 with --user, else 0600")
+                  absl::StrCat("The socket's mode; default: ", groups ? "0660 with --group, " : "",
+                               "0666 with --user, else 0600"))
       ->type_name("MODE");
-  add->add_option("--group", flags->group, "The group that may open the socket")->type_name("NAME");
+  HideIfFixed(add->add_option("--group", flags->group, "The group that may open the socket")
+                  ->type_name("NAME"),
+              "socket_group");
   add->add_option("--user", flags->users,
                   "A user who may use it, by name or number; may be given several times. "
                   "Default: whoever can open the socket")
       ->type_name("NAME");
-  add->add_option("--share", flags->share, "The tenant's share of a device's time; others have 100")
-      ->check(CLI::Range(1U, broker::kMostShare))
-      ->capture_default_str()
-      ->type_name("WEIGHT");
-  add->add_option("--interactive-percent", flags->interactive_percent,
-                  "Part of a device's time in which the tenant's work goes before others'")
-      ->check(CLI::Range(0U, broker::kMostInteractivePercent))
-      ->capture_default_str()
-      ->type_name("PERCENT");
+  HideIfFixed(add->add_option("--share", flags->share,
+                              "The tenant's share of a device's time; others have 100")
+                  ->check(CLI::Range(1U, broker::kMostShare))
+                  ->capture_default_str()
+                  ->type_name("WEIGHT"),
+              "turns");
+  HideIfFixed(
+      add->add_option("--interactive-percent", flags->interactive_percent,
+                      "Part of a device's time in which the tenant's work goes before others'")
+          ->check(CLI::Range(0U, broker::kMostInteractivePercent))
+          ->capture_default_str()
+          ->type_name("PERCENT"),
+      "turns");
   add->add_option("--max-sessions", flags->max_sessions,
                   "Sessions at once; default: the daemon's max_sessions_per_user")
       ->type_name("COUNT");

@@ -141,6 +141,10 @@ def texts(wine):
         missing = [name for name in names if name not in output]
         found = [word for word in linux if word in output]
         check(f"texts: {' '.join(line)} --help", code == 0 and not missing and not found, (missing, found, output))
+    code, output = wine.run([BIN / "sluicectl.exe", "listener", "add", "--help"], seconds=60)
+    refused_there = [flag for flag in ("--group", "--share", "--interactive-percent") if flag in output]
+    check("texts: listener add --help offers nothing that the service refuses",
+          code == 0 and "--max-sessions" in output and not refused_there, (code, refused_there, output))
     for command in ("devices", "status"):
         code, output = ctl(wine, command)
         check(f"texts: {command} without a service", code == 3 and "sluicectl install" in output and "doctor" not in output,
@@ -247,6 +251,10 @@ def console(wine):
         check("console: sessions", code == 0 and sessions == {"sessions": []}, sessions)
         code, answer = ctl(wine, "kill", "1234", "--json", endpoint=endpoint)
         check("console: kill of no session", code == 4, answer)
+        for flag, value in (("--group", "Users"), ("--share", "200"), ("--interactive-percent", "20")):
+            code, output = ctl(wine, "listener", "add", "t", flag, value, endpoint=endpoint)
+            check(f"console: listener add {flag} is refused, and said why",
+                  code not in (0, 124) and "on Windows" in output, (code, output))
         monitor(wine)
         code, output = wine.run([BIN / "sluicectl.exe", "status"], seconds=60, SLUICE_ENDPOINT=endpoint)
         check("console: sluicectl by the environment", code == 0, output)
