@@ -50,7 +50,10 @@ EnqueueCall::~EnqueueCall() {
 }
 
 Event* EnqueueCall::MakeEvent() {
-  if (!event_) event_ = Ref<Event>::Adopt(new Event(Ref<Queue>(queue_), type_));
+  if (!event_) {
+    event_ = Ref<Event>::Adopt(new Event(Ref<Queue>(queue_), type_));
+    if (event_out_ != nullptr) event_->pending().SetGiven();
+  }
   return event_.get();
 }
 

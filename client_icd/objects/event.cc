@@ -205,7 +205,7 @@ cl_int WaitForAll(cl_uint count, const cl_event* list) {
     // A user event of a terminated context may never end: nobody waits for it.
     if (status >= 0 && event->ended()) continue;
     result = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-    if (event->queue() != nullptr) event->queue()->ForgetLateError(status);
+    if (event->queue() != nullptr) event->queue()->ForgetLateError(event->id());
   }
   if (result != CL_SUCCESS) return result;
   for (const Ref<Event>& event : events) {

@@ -140,16 +140,23 @@ void Queue::SetMade() {
     context_->SetDefaultDeviceQueue(device_.get(), id());
 }
 
-void Queue::Listener::OnLateError(const std::string& call, cl_int status) {
-  queue_.SetLateError(status);
+void Queue::Listener::OnLateError(const std::string& call, cl_int status, uint64_t event_id) {
+  queue_.SetLateError(status, event_id);
   queue_.context().QueueNotify(
       absl::StrCat(call, " failed with error ", status, " after the call had returned"), {});
 }
 
-void Queue::SetLateError(cl_int status) {
-  cl_int none = CL_SUCCESS;
-  late_error_.compare_exchange_strong(none, status,
-                                      std::memory_order_relaxed);  // The first one is kept.
+void Queue::SetLateError(cl_int status, uint64_t event_id) {
+  absl::MutexLock lock(&late_mu_);
+  const bool has_one = late_error_.load(std::memory_order_relaxed) != CL_SUCCESS;
+  if (has_one && (event_id != 0 || late_event_id_ == 0)) return;
+  late_event_id_ = event_id;
+  late_error_.store(status, std::memory_order_relaxed);
+}
+
+void Queue::ForgetLateError(uint64_t event_id) {
+  absl::MutexLock lock(&late_mu_);
+  if (late_event_id_ == event_id) late_error_.store(CL_SUCCESS, std::memory_order_relaxed);
 }
 
 Gates Queue::PassGates(Gates own, bool all, bool barrier) {

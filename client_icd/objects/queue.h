@@ -46,16 +46,16 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   // A command was refused late: its code waits here for the queue's next synchronisation point,
   // which is a call that has waited for a command of the queue: it takes the code, and returns it.
   // The worker tells of the refusal before it tells of the end of any later command, so whoever has
-  // seen that end finds the code.
-  void SetLateError(cl_int status);
+  // seen that end finds the code. `event_id`: of its event, if the application has it; else 0. Of
+  // several the first is kept, but one without an event goes before one whose event tells it.
+  void SetLateError(cl_int status, uint64_t event_id);
   cl_int TakeLateError() {
     if (late_error_.load(std::memory_order_relaxed) == CL_SUCCESS) return CL_SUCCESS;
+    absl::MutexLock lock(&late_mu_);
     return late_error_.exchange(CL_SUCCESS, std::memory_order_relaxed);
   }
   // The refused command's own event has told it.
-  void ForgetLateError(cl_int status) {
-    late_error_.compare_exchange_strong(status, CL_SUCCESS, std::memory_order_relaxed);
-  }
+  void ForgetLateError(uint64_t event_id);
 
   // A command has been posted, and nobody has waited for it yet. Everything that enqueues says so.
   // Not before: a Finish on another thread would count what is posted behind it.
@@ -97,7 +97,7 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   class Listener final : public ReplyListener {
    public:
     explicit Listener(Queue* queue) : queue_(*queue) {}
-    void OnLateError(const std::string& call, cl_int status) override;
+    void OnLateError(const std::string& call, cl_int status, uint64_t event_id) override;
 
    private:
     Queue& queue_;
@@ -114,7 +114,9 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
   const cl_uint size_;
   bool made_ = false;  // Set before the handle is given out, constant after.
   std::atomic<cl_command_queue_properties> flags_;
-  std::atomic<cl_int> late_error_{CL_SUCCESS};
+  absl::Mutex late_mu_;
+  std::atomic<cl_int> late_error_{CL_SUCCESS};  // Changed under late_mu_.
+  uint64_t late_event_id_ ABSL_GUARDED_BY(late_mu_) = 0;
   std::atomic<uint64_t> uncovered_{0};
   std::atomic<uint64_t> enqueued_{0};
   absl::Mutex gates_mu_;

@@ -43,6 +43,9 @@ class PendingCommand {
   // The call that enqueues the command waits for it, and answers with its error.
   bool answered() const { return answered_; }
   void SetAnswered() { answered_ = true; }
+  // The application gets the event, which then tells it how the command has ended.
+  bool given() const { return given_; }
+  void SetGiven() { given_ = true; }
 
   // CL_COMMAND_*.
   virtual cl_command_type type() const = 0;
@@ -63,6 +66,7 @@ class PendingCommand {
   Object* const owner_;
   Direction direction_ = Direction::kNone;
   bool answered_ = false;
+  bool given_ = false;
   HostRegion region_;
   std::atomic<bool> ended_{false};
 };
@@ -71,8 +75,9 @@ class PendingCommand {
 // are handled: must not wait, must not call the application.
 class ReplyListener {
  public:
-  // For a queue: one of its commands was refused after the call had returned.
-  virtual void OnLateError(const std::string& /*call*/, cl_int /*status*/) {}
+  // For a queue: one of its commands was refused after the call had returned. `event_id`: of its
+  // event, if the application has it; else 0.
+  virtual void OnLateError(const std::string& /*call*/, cl_int /*status*/, uint64_t /*event_id*/) {}
   // For a context: its pfn_notify is told this.
   virtual void OnNotify(const std::string& /*message*/, const std::string& /*private_info*/) {}
   // For a context: a creation that nobody waited for has failed.

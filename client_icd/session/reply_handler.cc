@@ -198,7 +198,8 @@ void CommandStream::HandleLateError(const pb::LateError& error) {
   const Tracked event = FindPending(error.event_id());
   if (event && event->answered()) return;  // Not late: the call has not returned.
   const Session::Listener queue = session_->FindListener(error.queue_id(), ObjectKind::kQueue);
-  if (queue.object) queue.listener->OnLateError(error.call(), error.status());
+  const uint64_t told_by = event && event->given() ? error.event_id() : 0;
+  if (queue.object) queue.listener->OnLateError(error.call(), error.status(), told_by);
 }
 
 void CommandStream::HandleGrant(const pb::Grant& grant, const wire::BulkSpan& bulk) {

@@ -429,7 +429,7 @@ void Pass::Report(cl_int status, const char* reason) {
                    rules_.name, " object(s) failed with ", status);
   if (reason != nullptr) absl::StrAppend(&message, ": ", reason);
   ClientLog(ClientLogLevel::kWarning, message);
-  queue_->SetLateError(status);
+  queue_->SetLateError(status, last_ && last_->pending().given() ? last_->id() : 0);
   if (last_) last_->SetCause(status);
   queue_->context().QueueNotify(message, {});
 }

@@ -154,6 +154,38 @@ TEST_F(LaunchTest, LateRefusal) {
   EXPECT_EQ(api::clReleaseEvent(event), CL_SUCCESS);
 }
 
+// A wait for an event that tells its own refusal leaves that of a launch without one to clFinish:
+// when both have the same code, and when the event's came first.
+TEST_F(LaunchTest, LateRefusalWithoutAnEvent) {
+  fake_->FailNext("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES);
+  ASSERT_EQ(Launch(), CL_SUCCESS);
+  EXPECT_EQ(api::clFinish(queue_), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(api::clFinish(queue_), CL_SUCCESS);
+
+  fake_->FailNext("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES);
+  fake_->FailNext("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES);
+  cl_event event = nullptr;
+  ASSERT_EQ(Launch(), CL_SUCCESS);
+  ASSERT_EQ(Launch({}, &event), CL_SUCCESS);
+  EXPECT_EQ(api::clWaitForEvents(1, &event), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  EXPECT_EQ(api::clFinish(queue_), CL_OUT_OF_RESOURCES);
+  EXPECT_EQ(api::clFinish(queue_), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(event), CL_SUCCESS);
+
+  fake_->FailNext("clEnqueueNDRangeKernel", CL_OUT_OF_RESOURCES);
+  fake_->FailNext("clEnqueueNDRangeKernel", CL_OUT_OF_HOST_MEMORY);
+  cl_event last = nullptr;
+  ASSERT_EQ(Launch({}, &event), CL_SUCCESS);
+  ASSERT_EQ(Launch(), CL_SUCCESS);
+  ASSERT_EQ(Launch({}, &last), CL_SUCCESS);
+  while (StatusOf(last) > CL_COMPLETE) std::this_thread::yield();  // Both have been told.
+  EXPECT_EQ(api::clWaitForEvents(1, &event), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  EXPECT_EQ(api::clFinish(queue_), CL_OUT_OF_HOST_MEMORY);
+  EXPECT_EQ(api::clFinish(queue_), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(event), CL_SUCCESS);
+  EXPECT_EQ(api::clReleaseEvent(last), CL_SUCCESS);
+}
+
 class TransferTest : public DriverTest, public ::testing::WithParamInterface<size_t> {
  protected:
   void SetUp() override {
