@@ -186,7 +186,7 @@ void CommandStream::HandleCompletion(const pb::Completion& completion, std::stri
   if (completion.status() > CL_COMPLETE)
     session_->Lose("a completion that says its command has not ended");
   const bool broken = transport_->lost();
-  event->End(broken ? CL_DEVICE_NOT_AVAILABLE : completion.status(),
+  event->End(broken ? session_->lost_code() : completion.status(),
              absl::MakeConstSpan(completion.profiling().data(), completion.profiling_size()));
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client_icd/objects/queue.h"
 
+#include <thread>
+
 #include "client_icd/base/api.h"
 #include "tests/unit/client_icd/sharing_fixture.h"
 
@@ -60,6 +62,22 @@ TEST_F(DeviceQueueTest, ThereIsOneDefaultQueue) {
   EXPECT_EQ(Default(other), again);
   EXPECT_EQ(Release(again), CL_SUCCESS);
   EXPECT_EQ(Release(other), CL_SUCCESS);
+}
+
+class ReplyTest : public sharing::SharingTest {};
+
+// A command whose end is being taken while its context is terminated ends with the code of that.
+TEST_F(ReplyTest, TerminatedAsAnEndIsTaken) {
+  std::thread terminates;
+  worker_->AfterReceive([&] {
+    worker_->AfterReceive(nullptr);
+    terminates = std::thread([this] { session_->Terminate(); });
+    while (!session_->lost()) std::this_thread::yield();
+  });
+  cl_event event = nullptr;
+  ASSERT_EQ(api::clEnqueueMarkerWithWaitList(queue_->handle(), 0, nullptr, &event), CL_SUCCESS);
+  EXPECT_EQ(End(event), CL_CONTEXT_TERMINATED_KHR);
+  terminates.join();
 }
 
 }  // namespace

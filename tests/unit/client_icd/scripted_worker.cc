@@ -276,11 +276,21 @@ void ScriptedWorker::Reply(const pb::Reply& reply, const std::string& payload) {
   changed_.notify_all();
 }
 
-bool ScriptedWorker::Receive(wire::Frame* frame) {
+void ScriptedWorker::AfterReceive(std::function<void()> look) {
   const std::lock_guard<std::mutex> lock(mu_);
-  if (frames_.empty()) return false;
-  *frame = std::move(frames_.front());
-  frames_.pop_front();
+  after_receive_ = std::move(look);
+}
+
+bool ScriptedWorker::Receive(wire::Frame* frame) {
+  std::function<void()> look;
+  {
+    const std::lock_guard<std::mutex> lock(mu_);
+    if (frames_.empty()) return false;
+    *frame = std::move(frames_.front());
+    frames_.pop_front();
+    look = after_receive_;
+  }
+  if (look) look();
   return true;
 }
 

@@ -39,6 +39,8 @@ class ScriptedWorker : public Transport {
   void OnChangeOfHands(std::function<cl_int(bool acquire)> change);
   // Called with each command before the worker has it, on the thread that sends it.
   void BeforeSend(std::function<void(const pb::Command&)> look);
+  // Called with no lock held when a reply has been taken and nobody has looked at it yet.
+  void AfterReceive(std::function<void()> look);
   // It shares memory and makes shadows, with semaphores or without.
   void MakeShadows(bool semaphores);
   // The commands for shadows that ran: an acquire is a, a release r, large with a semaphore; c is a
@@ -96,6 +98,7 @@ class ScriptedWorker : public Transport {
   pb::Command last_import_;
   std::function<cl_int(bool)> on_change_of_hands_;
   std::function<void(const pb::Command&)> before_send_;
+  std::function<void()> after_receive_;
   bool makes_shadows_ = false;
   bool has_semaphores_ = false;
   bool gave_semaphores_ = false;  // With the newest.
