@@ -62,8 +62,9 @@ os::UniqueFd OpenFolder(int at, const char* name) {
   if (fd.valid() || errno != EACCES) return fd;
   // The owner may have removed its own right to read.
   struct stat info;
-  if (::fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(info.st_mode))
-    ::fchmodat(at, name, 0700, 0);
+  if (::fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(info.st_mode) ||
+      ::fchmodat(at, name, 0700, 0) != 0)
+    return fd;
   return os::UniqueFd(::openat(at, name, kFlags));
 }
 
