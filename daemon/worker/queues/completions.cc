@@ -276,7 +276,7 @@ void Completions::OnEnded(const PendingRef& pending, cl_int status) {
     absl::SleepFor(kMoment);
     status = kNotRead;
   }
-  Deliver(pending.get(), event->get(), status == kNotRead ? StatusOf(event->get()) : status);
+  Deliver(pending.get(), event->get(), status);
 }
 
 void Completions::DeliverLane(CompletionLane* lane) {
@@ -310,7 +310,7 @@ void Completions::DeliverLane(CompletionLane* lane) {
 }
 
 void Completions::Deliver(Pending* pending, cl_event event, cl_int status) {
-  if (status > 0) status = CL_COMPLETE;  // Called back for completion, whatever the event says.
+  if (status > 0) status = std::min(StatusOf(event), CL_COMPLETE);  // Read before its end.
   if (status == kFailedByWait && pending->order.fails_as_ours)
     status = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
   if (status < 0) any_failed_.store(true, std::memory_order_relaxed);

@@ -98,5 +98,40 @@ TEST_F(CompletionsTest, RandomOrders) {
   }
 }
 
+// A command that fails between the look at it and the report of its queue fails, and does not count
+// as complete.
+TEST_F(CompletionsTest, FailsWhileItsQueueIsReported) {
+  cl_device_id device = fake::FakeCl::gpu();
+  cl_int status = 77;
+  const UniqueCl<cl_context> context(
+      cl().clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status));
+  ASSERT_EQ(status, CL_SUCCESS);
+  UniqueCl<cl_event> events[3];
+  std::vector<cl_int> told(3, 77);
+  Completions completions(nullptr, nullptr);
+  const Completions::LaneRef lane = Completions::MakeLane(/*in_order=*/true);
+  for (int i = 0; i < 3; ++i) {
+    events[i].reset(cl().clCreateUserEvent(context.get(), &status));
+    ASSERT_EQ(status, CL_SUCCESS);
+    completions.Then(events[i].get(), [&told, i](cl_int ended) { told[i] = ended; }, {lane});
+  }
+  // The sweep looks at all three. The report looks at the second, then at the oldest: meanwhile the
+  // second fails.
+  int looks = 0;
+  fake_->set_on_call([&](const std::string& name) {
+    if (name != "clGetEventInfo" || ++looks != 5) return;
+    cl().clSetUserEventStatus(events[1].get(), -5);
+    completions.SweepFailed();
+  });
+  fake_->HoldCallbacks();  // For good: they would come after this has gone.
+  cl().clSetUserEventStatus(events[2].get(), -9);
+  completions.SweepFailed();
+  fake_->set_on_call(nullptr);
+  EXPECT_EQ(told, (std::vector<cl_int>{77, -5, -9}));
+  cl().clSetUserEventStatus(events[0].get(), CL_COMPLETE);
+  completions.SweepEnded();
+  EXPECT_EQ(told, (std::vector<cl_int>{CL_COMPLETE, -5, -9}));
+}
+
 }  // namespace
 }  // namespace sluice::worker
