@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SLUICE_SYNC=1: sessions whose commands wait for their results, to find mistakes with.
+// SLUICE_SYNC=1: sessions whose worker waits for the end of each command before it takes the next, to
+// find mistakes with. Creations wait for their answers.
 #pragma once
 
 #include "broker/os/this_process.h"

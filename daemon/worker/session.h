@@ -44,7 +44,7 @@ struct PoolParts;
 struct SessionOptions {
   uint64_t session_id = 0;
   Limits limits;
-  bool sync = false;              // Debug: every enqueue waits for its command.
+  bool sync = false;              // Debug: one command at a time (Enqueuer::Publish).
   std::string device_allow_list;  // Patterns, comma separated; empty: all.
   std::string records_directory;  // argument_records.h; empty: none.
   uint64_t cache_bytes = 0;       // compile_cache.h; 0: no bound.

@@ -56,6 +56,38 @@ TEST_F(QueueLoopbackTest, CreateForwardsProperties) {
       (std::vector<uint64_t>{CL_QUEUE_PROPERTIES, CL_QUEUE_ON_DEVICE | 1, CL_QUEUE_SIZE, 4096}));
 }
 
+// In the debug mode the worker waits for the end of a command before it takes the next, but for one
+// that waits for the application it does not.
+TEST_F(QueueLoopbackTest, DebugModeTakesOneAtATime) {
+  client_.reset();
+  SessionOptions options;
+  options.sync = true;
+  Start(options);
+  const uint64_t context = MakeContext();
+  const uint64_t queue = MakeQueue(context);
+  const uint64_t kernel = MakeKernel(MakeProgram(context));
+  client_->Sync();
+  fake_->ClearCalls();
+  for (int i = 0; i < 3; ++i) Launch(queue, kernel, /*with_event=*/false);
+  EXPECT_EQ(Completed(Finish(queue)).status(), CL_COMPLETE);
+  std::vector<std::string> calls;
+  for (const fake::RecordedCall& call : fake_->Calls()) {
+    if (call.name == "clEnqueueNDRangeKernel" || call.name == "clWaitForEvents")
+      calls.push_back(call.name);
+  }
+  const std::string launch = "clEnqueueNDRangeKernel", wait = "clWaitForEvents";
+  EXPECT_EQ(calls, (std::vector<std::string>{launch, wait, launch, wait, launch, wait}));
+
+  const uint64_t gate = MakeUserEvent(context);
+  pb::Command command;
+  const uint64_t gated =
+      On(command.mutable_enqueue_marker()->mutable_on(), queue, std::vector<uint64_t>{gate});
+  client_->Send(command);
+  client_->Sync();
+  SetUserEvent(gate, CL_COMPLETE);
+  EXPECT_EQ(Completed(gated).status(), CL_COMPLETE);
+}
+
 // Hints that the driver has not are taken out of the list before it sees it. A value that is none,
 // or a hint for a queue on the device, is refused with the extensions' codes.
 TEST_F(QueueLoopbackTest, HintsAreTheWorkersOwn) {

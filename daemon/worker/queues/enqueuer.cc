@@ -178,6 +178,7 @@ void Enqueuer::WaitForTheEnded() {
 
 bool Enqueuer::NeedsEvent(const Carried* carried) {
   if (event_id_ != 0 || !waits_.empty() || replaces_zeros_of_ != nullptr || counted_) return true;
+  if (session_.options().sync) return true;
   if (!queue_->MayLeaveUnmarked(carried != nullptr)) return true;
   return !session_.more_follows() && !queue_->MarksByWrites();
 }
@@ -226,6 +227,9 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
     session_.completions().Publish(event.get(), event_id_, queue_->profiling, std::move(carried),
                                    std::move(order));
   }
+  // In the debug mode the command is awaited here, unless it may wait for somebody else.
+  if (const cl_event ended = event.get(); session_.options().sync && can_run_)
+    cl().clWaitForEvents(1, &ended);
   queue_->NoteNewest(std::move(event), ends_late);
   return CL_SUCCESS;
 }
