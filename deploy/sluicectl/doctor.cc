@@ -339,14 +339,19 @@ void Examination::CheckLocal(const EndpointAddress& endpoint) {
   const absl::Status session = TrySession(greeting->socket.get(), flags_.timeout_ms);
   if (session.ok()) return Ok("session", "the daemon opened one for this user");
   Failed("session", std::string(session.message()),
-         "end a session (`sluicectl sessions`), raise [limits], or look into the daemon's log");
+         greeting->problem.empty()
+             ? "end a session (`sluicectl sessions`), raise [limits], or look into the daemon's log"
+             : "mend what the step `devices` says: without a device no session can begin");
 }
 
 void Examination::CheckDevices(const std::string& problem, const std::string& snapshot) {
   if (!problem.empty()) {
-    return Failed("devices", problem,
-                  "on the daemon's machine, mend that, or install an OpenCL driver (on Linux, such "
-                  "as pocl-opencl-icd) if there is none, and send sluiced SIGHUP, or restart it");
+    return Failed(
+        "devices", problem,
+        "on the daemon's machine, mend that, or install an OpenCL driver (on Linux, such "
+        "as pocl-opencl-icd) if there is none; sluiced looks again within a minute, or at "
+        "once on SIGHUP (systemctl reload sluiced); restart it if the device's kernel "
+        "driver was loaded after it had started");
   }
   const absl::StatusOr<std::vector<PlatformSummary>> platforms = DecodeSnapshot(snapshot);
   if (!platforms.ok()) {

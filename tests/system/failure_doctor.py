@@ -230,6 +230,9 @@ def check_daemons_driver():
         report.check(code == FAULTY and devices["result"] == "failed" and words in devices["found"]
                      and "SIGHUP" in devices["advice"], f"doctor tells of a {fault} in the daemon's driver",
                      (code, answer))
+        session = step_of(answer, "session")
+        report.check(session["result"] == "failed" and "`devices`" in session["advice"],
+                     "and advises to mend that, not the limits of sessions", session)
 
 
 def check_parts(env):
