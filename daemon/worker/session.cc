@@ -164,7 +164,7 @@ void Session::FlushTouched() {
         [](QueueObject* a, QueueObject* b) { return a->hints.priority < b->hints.priority; });
   }
   for (QueueObject* const queue : state_.touched) {
-    if (queue->NeedsMark()) queue->Mark(*this);  // Nothing more may come.
+    if (queue->HoldsUnmarked()) queue->Mark(*this);  // Nothing more may come.
     queue->touched = false;
     cl().clFlush(queue->handle.get());
   }

@@ -230,6 +230,29 @@ TEST_F(UnmarkedLoopbackTest, NobodyWaitsForOtherQueues) {
   EXPECT_EQ(Completed(held).status(), CL_COMPLETE);
 }
 
+// Its client hears of the end of one although what comes behind it waits for that client; and where
+// the driver refuses a mark.
+TEST_F(UnmarkedLoopbackTest, NobodyWaitsForWhatIsBehind) {
+  for (const bool refused : {false, true}) {
+    Prepare(kNvidia);
+    MakeQueue(context_);
+    const uint64_t gate = MakeUserEvent(context_);
+    if (refused) fake_->FailNext("clEnqueueWriteBuffer", CL_OUT_OF_RESOURCES);
+    const uint64_t launched = client_->NewId();
+    uint64_t held = 0;
+    {
+      Stop stop(fake_, "clEnqueueNDRangeKernel");
+      Launch(launched);
+      pb::Command command;
+      held = On(command.mutable_enqueue_marker()->mutable_on(), queue_, {gate});
+      client_->Send(command);
+    }
+    EXPECT_EQ(Completed(launched).status(), CL_COMPLETE);
+    SetUserEvent(gate, CL_COMPLETE);
+    EXPECT_EQ(Completed(held).status(), CL_COMPLETE);
+  }
+}
+
 // The client is told the driver's answer to a finish (section 5.15).
 TEST_F(UnmarkedLoopbackTest, FinishTellsWhatTheDriverTells) {
   for (const cl_int said : {CL_SUCCESS, CL_INVALID_COMMAND_QUEUE}) {

@@ -95,6 +95,10 @@ class CompletionLane {
       to_look_at_.pop_front();
     return to_look_at_.empty() ? nullptr : to_look_at_.front();
   }
+  void LookAtAll() {
+    to_look_at_ = waiting_;
+    for (const Completions::PendingRef& pending : waiting_) pending->order.ends_late = false;
+  }
   bool IsOldest(const Completions::PendingRef& pending) const {
     return !waiting_.empty() && waiting_.front() == pending;
   }

@@ -490,6 +490,11 @@ int64_t Completions::LongestRunNs() {
   return longest;
 }
 
+void Completions::AskForAll(const LaneRef& lane) {
+  absl::MutexLock lock(&mu_);
+  lane->LookAtAll();
+}
+
 bool Completions::AllDelivered(const LaneRef& lane) {
   absl::MutexLock lock(&mu_);
   return lane->idle();

@@ -139,6 +139,9 @@ class Completions {
   // intervals (kernel_watch.h).
   int64_t LongestRunNs();
 
+  // Poll asks also for what ends late, of what there is now: nothing behind it tells.
+  void AskForAll(const LaneRef& lane);
+
   // True if nothing of the lane waits to be delivered.
   bool AllDelivered(const LaneRef& lane);
 

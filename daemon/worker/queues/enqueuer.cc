@@ -231,6 +231,8 @@ HandlerResult Enqueuer::Publish(UniqueCl<cl_event> event, std::unique_ptr<Carrie
   if (const cl_event ended = event.get(); session_.options().sync && can_run_)
     cl().clWaitForEvents(1, &ended);
   queue_->NoteNewest(std::move(event), ends_late);
+  // At once: what comes next may wait for somebody who waits for this one.
+  if (ends_late && (asked || counted_)) (void)queue_->Mark(session_);
   return CL_SUCCESS;
 }
 

@@ -144,7 +144,10 @@ cl_int InOrderQueue::LastEvent(Session& session, UniqueCl<cl_event>* last) {
 cl_int InOrderQueue::Mark(Session& session) {
   if (!unmarked_ && !newest_ends_late_) return CL_SUCCESS;
   UniqueCl<cl_event> mark;
-  if (const cl_int status = EnqueueMark(&mark); status != CL_SUCCESS) return status;
+  if (const cl_int status = EnqueueMark(&mark); status != CL_SUCCESS) {
+    session.completions().AskForAll(lane);
+    return status;
+  }
   session.Touch(this);
   CompletionOrder order = {lane};
   order.tells_of_late = newest_ends_late_;

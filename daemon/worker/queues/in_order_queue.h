@@ -50,7 +50,7 @@ class InOrderQueue final : public QueueObject {
 
   cl_int LastEvent(Session& session, UniqueCl<cl_event>* last) override;
   cl_int Mark(Session& session) override;
-  bool NeedsMark() const override { return !unmarked_carried_.empty() || newest_ends_late_; }
+  bool HoldsUnmarked() const override { return !unmarked_carried_.empty(); }
   bool IsIdle(Session& session) override;
 
  private:

@@ -35,7 +35,7 @@ class OutOfOrderQueue final : public QueueObject {
     return carried;
   }
   cl_int Mark(Session&) override { return CL_SUCCESS; }
-  bool NeedsMark() const override { return false; }
+  bool HoldsUnmarked() const override { return false; }
   bool EndsWithLater() const override { return false; }
 
   void NoteGuards(const Guards&) override {}

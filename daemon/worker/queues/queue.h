@@ -108,8 +108,8 @@ class QueueObject : public Object {
   virtual cl_int LastEvent(Session& session, UniqueCl<cl_event>* last) = 0;
   // Gives an event to the newest command, if it was left without one or has one that ends late.
   virtual cl_int Mark(Session& session) = 0;
-  // A mark is needed: somebody is to hear of the end of what has no event, or a late one.
-  virtual bool NeedsMark() const = 0;
+  // Some command without an event carries something.
+  virtual bool HoldsUnmarked() const = 0;
   // Nothing runs or waits in it: a host copy of memory that the host shares may be made at once.
   // False where nobody knows that without asking the driver.
   virtual bool IsIdle(Session& session) = 0;
