@@ -4,17 +4,22 @@
 // Ownership of a descriptor passes with its message. The client's end of file is the session's end,
 // and so is anything that comes from it and is none of its messages.
 //
-// From the worker:
-//   RingOffer    2 descriptors: command ring, reply ring (kRingFileBytes each, sealed)      once,
-//   first HeapSegment  1 descriptor: a heap segment of `size` bytes, sealed against resizing before
-//   any frame names it
-//   ShadowMemory 1 descriptor: exportable memory of `size` bytes, opaque but to the client's
-//   graphics driver, for the buffer that `address` names by its id; before the answer to its
-//   CreateShadowBuffer. With semaphores 2 descriptors more: what the client signals, what it waits
-//   for
-// From the client, to a worker that said kTakesImports:
-//   ImportHandle 1 descriptor: memory for the object that `address` names by its id, before the
-//   command that makes the object (proto/commands/sharing/imported.proto)
+//   message       descriptors                          sent
+//   ------------  -----------------------------------  --------------------------------------------
+//   by the worker
+//   RingOffer     2: command ring and reply ring,      once, first
+//                 kRingFileBytes each, sealed
+//   HeapSegment   1: a heap segment of `size` bytes,   before any frame names it
+//                 sealed against resizing
+//   ShadowMemory  1: memory of `size` bytes for the    before the answer to its CreateShadowBuffer
+//                 buffer with the id `address`,
+//                 opaque but to the client's graphics
+//                 driver; with semaphores 3: also the
+//                 one that the client signals, and
+//                 the one that it waits for
+//   by the client, to a worker that said kTakesImports
+//   ImportHandle  1: memory for the object with the    before the command that makes the object
+//                 id `address`                         (proto/commands/sharing/imported.proto)
 #pragma once
 
 #include <cstdint>

@@ -34,9 +34,10 @@ absl::Status SendMessage(int socket, const void* data, size_t size, const int* f
                          int fd_count = 0);
 
 // Receives one message. 0 = end of file, or the peer died. An empty message counts as end of file.
-// `fds` (may be null if `max_fds` is 0) is cleared first. What a message that is refused, or empty,
-// brought is there too: who must not wait for its closing leaves that to CloseElsewhere. Where no
-// descriptors are taken, a message with some stays unread, and no other is received after it.
+// `fds` (may be null if `max_fds` is 0) is cleared first. The descriptors of a refused or an empty
+// message are there too: a caller that must not wait for their closing gives them to
+// CloseElsewhere. Where no descriptors are taken, a message with some stays unread, and no other is
+// received after it.
 absl::StatusOr<size_t> ReceiveMessage(int socket, void* buffer, size_t capacity,
                                       std::vector<UniqueFd>* fds, int max_fds);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the caller's pointers. What makes reading them safe is checked here, and nothing else: null
-// against count, lists that end. What the values mean is checked in each object's file, or by the
-// driver. Thread-safe: no state.
+// Reads the caller's pointers. It checks only that they may be read: null against count, lists that
+// end. Each object's file, or the driver, checks the values. Thread-safe: no state.
 #pragma once
 
 #include <CL/cl.h>
@@ -55,12 +54,9 @@ inline bool ReadProperties(const cl_context_properties* properties, PropertyList
 // work_dim 1 to 3, else CL_INVALID_WORK_DIMENSION.
 cl_int CheckWorkDim(cl_uint work_dim);
 
-// True if a * b, or a + b, does not wrap; the result is in *out.
+// True if a * b does not wrap; the result is in *out.
 inline bool CheckedMultiply(uint64_t a, uint64_t b, uint64_t* out) {
   return !__builtin_mul_overflow(a, b, out);
-}
-inline bool CheckedAdd(uint64_t a, uint64_t b, uint64_t* out) {
-  return !__builtin_add_overflow(a, b, out);
 }
 
 }  // namespace sluice::client

@@ -4,7 +4,7 @@
 //
 //   app count       the application's references: clRetain*, clRelease*, CL_*_REFERENCE_COUNT
 //   internal count  what keeps the object alive: one for all of the application's references
-//   together, one per Ref<T>
+//                   together, one per Ref<T>
 //
 // The implicit references of the specification are Refs: a queue holds its context, a kernel its
 // program, a sub-buffer its parent. ReleaseObject goes to the worker when the internal count

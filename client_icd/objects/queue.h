@@ -39,9 +39,6 @@ class Queue : public ClObject<Queue, cl_command_queue, ObjectKind::kQueue> {
 
   // The worker has made it: from now on it is released on the wire too.
   void SetMade();
-  void SetFlags(cl_command_queue_properties flags) {
-    flags_.store(flags, std::memory_order_relaxed);
-  }
 
   // A command was refused late: its code waits here for the queue's next synchronisation point,
   // which is a call that has waited for a command of the queue: it takes the code, and returns it.

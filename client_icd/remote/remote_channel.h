@@ -7,8 +7,8 @@
 //   SLUICE_TLS_CERT    PEM files: who we are (mutual TLS); both or none
 //   SLUICE_TLS_KEY
 //   SLUICE_TOKEN_FILE  a file whose first token is sent (proto/network/token_text.h)
-//   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to 127.0.0.0/8,
-//   [::1] and localhost
+//   SLUICE_ALLOW_PLAINTEXT=1   no TLS, also beyond this machine; without it only to
+//                              127.0.0.0/8, [::1] and localhost
 //   SLUICE_CONNECT_TIMEOUT_MS  how long to try to be connected; 2000 (connect/connect_limit.h)
 //
 // Thread-safe: no state but what gRPC keeps.

@@ -116,7 +116,7 @@ class RemoteTransport : public Transport {
   void Complete(void* tag, bool ok, bool by_poller);
   void OnRead(bool ok, bool by_poller);
 
-  // Polling. Between TakeRole and LeaveRole this thread is the poller.
+  // Polling. Between TakeRoleLocked and LeaveRoleLocked this thread is the poller.
   void TakeRoleLocked(bool background) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LeaveRoleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool PollOnce(gpr_timespec deadline);  // False: nothing happened until then.

@@ -7,7 +7,7 @@
 // The end of a command with an event is told. Of the others nothing is: their queue counts them as
 // *uncovered* until a later command covers them. Such is one with an event that comes after all
 // before it (in an in-order queue any, else a marker or barrier without a list), or a Finish. Every
-// kCheckBatch uncovered commands a queue sends a Finish that nobody waits for. The worker counts
+// check_batch() uncovered commands a queue sends a Finish that nobody waits for. The worker counts
 // the same way (daemon/worker/queues/in_flight.h), never more than we do, and takes a client that
 // has more in flight than it may for a liar.
 //

@@ -8,8 +8,8 @@
 //   driver_life DRIVER.dll leave           ends with a session, a queue and a callback in flight
 //   driver_life DRIVER.dll exit            callbacks end their threads; others run nevertheless
 //   driver_life DRIVER.dll busy            returns from main while threads open and close sessions
-//   driver_life DRIVER.dll late            calls that wait when libraries are told of the process's
-//   end
+//   driver_life DRIVER.dll late            calls that wait when libraries are told of the
+//                                          process's end
 //
 // Exit code 0 if all was as it should be; else a line on stdout says what was not.
 #include <cstdio>

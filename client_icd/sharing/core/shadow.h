@@ -8,8 +8,8 @@
 // Memory that only the driver can open also changes hands when it is imported without a shadow: the
 // same commands, and BeginImported and EndImported in place of the copies.
 //
-//   acquire:  CopyToShadow on the native thread -> TakeShadow: the worker acquires, [to the image]
-//   release:  GiveShadow: [from the image], the worker releases -> CopyFromShadow there
+//   acquire:  CopyToShadow on the native thread -> PostTakeShadow: the worker acquires, [to image]
+//   release:  PostGiveShadow: [from image], the worker releases -> CopyFromShadow there
 //
 // The arrows are events of the host. Where both sides have semaphores (native_object.h) the host
 // only passes on that something has been given to the device, and the device waits: the next step

@@ -36,7 +36,7 @@ namespace sluice::client::sharing {
 // Thread-safe.
 class D3dThread final : public NativeThread {
  public:
-  // `callers_only`: jobs run in RunUntilGone alone.
+  // `callers_only`: jobs run in RunUntilEnded alone.
   explicit D3dThread(bool callers_only) : NativeThread("sluice-d3d"), callers_only_(callers_only) {}
 
   // A device of one thread has no lock to wait for.

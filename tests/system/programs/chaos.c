@@ -56,7 +56,7 @@ static void wrong(const char* what, size_t at, uint32_t got, uint32_t expected) 
   _exit(kWrong);
 }
 
-// The codes of design.md section 11: the session has gone, or a command's wait list has with it.
+// The codes of client_icd/session/README.md: the session has gone, or a command's wait list has with it.
 static enum Outcome lost(cl_int code, const char* call) {
   const int is_loss =
       code == CL_DEVICE_NOT_AVAILABLE || code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;

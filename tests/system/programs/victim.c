@@ -242,7 +242,7 @@ static cl_int build_anew(struct Setup* s) {
   return code;
 }
 
-// The codes of calls made after the end of the moment: the later calls of design.md section 11.
+// The codes of calls made after the end of the moment: the later calls of client_icd/session/README.md.
 static void report_later_calls(struct Setup* s) {
   cl_int code = CL_SUCCESS;
   cl_uint value = 0;

@@ -3,13 +3,17 @@
 // Plays sluice-worker in the broker's tests: speaks the control protocol, owns no device. What it
 // does wrong on purpose is chosen by SLUICE_WORKER_TEST in the environment, a list of words:
 //
-//   probe-fail       the probe says why and exits with code 3        probe-empty   the probe finds
-//   nothing probe-hang       the probe never ends               ignore        Terminate and end of
-//   file are ignored flood            sends notices without end          garbage       sends a
-//   malformed control message violate          reports a violation              last-words reports
-//   a violation and exits  probe-says    the probe writes a line to stderr
-//   takes-memory     wants memory where its account has no limit     returns-memory   gives back
-//   what it never had
+//   probe-fail      the probe says why and exits with code 3
+//   probe-empty     the probe finds nothing
+//   probe-hang      the probe never ends
+//   probe-says      the probe writes a line to stderr
+//   ignore          Terminate and end of file are ignored
+//   flood           sends notices without end
+//   garbage         sends a malformed control message
+//   violate         reports a violation
+//   last-words      reports a violation and exits
+//   takes-memory    wants memory where its account has no limit
+//   returns-memory  gives back what it never had
 //
 // A client that sends "describe" on the handle channel gets back, in one message, one line each:
 // its arguments, environment, open descriptors, uid, and whether it may gain privileges. Other
