@@ -42,10 +42,7 @@ class CompletionLane {
  public:
   explicit CompletionLane(bool in_order) : in_order_(in_order) {}
 
-  void Add(const Completions::PendingRef& pending) {
-    waiting_.push_back(pending);
-    if (!pending->order.ends_late) to_look_at_.push_back(pending);
-  }
+  void Add(const Completions::PendingRef& pending) { waiting_.push_back(pending); }
 
   // True if the caller is to deliver.
   bool NoteEnded() {
@@ -90,13 +87,13 @@ class CompletionLane {
 
   // The oldest that Poll may ask for; null: none is there. In order, the end of one behind it
   // comes later.
-  Completions::PendingRef FirstToLookAt() {
-    while (!to_look_at_.empty() && (to_look_at_.front()->ended || to_look_at_.front()->taken))
-      to_look_at_.pop_front();
-    return to_look_at_.empty() ? nullptr : to_look_at_.front();
+  Completions::PendingRef FirstToLookAt() const {
+    for (const Completions::PendingRef& one : waiting_) {
+      if (one->polled && !one->ended && !one->order.ends_late) return one;
+    }
+    return nullptr;
   }
   void LookAtAll() {
-    to_look_at_ = waiting_;
     for (const Completions::PendingRef& pending : waiting_) pending->order.ends_late = false;
   }
   bool IsOldest(const Completions::PendingRef& pending) const {
@@ -120,7 +117,6 @@ class CompletionLane {
     pending->taken = false;
     pending->order.ends_late = false;
     waiting_.push_front(pending);
-    to_look_at_.push_front(pending);
   }
 
   // When LongestRunNs last found that more had ended.
@@ -135,8 +131,7 @@ class CompletionLane {
  private:
   const bool in_order_;
   std::deque<Completions::PendingRef> waiting_;
-  std::deque<Completions::PendingRef> to_look_at_;  // Those but for what ends late.
-  size_t ended_ = 0;                                // Of those waiting.
+  size_t ended_ = 0;  // Of those waiting.
   uint64_t all_ended_ = 0;
   uint64_t all_ended_seen_ = 0;
   int64_t seen_to_end_ns_ = 0;
