@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an account has of everything that it may have only so much of, for people: the account's own
-// (a client asks) and operators. Nothing is decided here; each part counts and limits its own.
+// The use that an account makes of each thing that it may have only so much of. It is shown to
+// people: the account's own (a client asks) and operators. Nothing is decided here; each part
+// counts and limits its own.
 //
 // Loop thread only.
 #pragma once

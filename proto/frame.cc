@@ -9,7 +9,7 @@
 namespace sluice::wire {
 namespace {
 
-// What a frame has left behind is kept for the next one, up to this much.
+// Memory that a frame has left behind is kept for the next one, up to this much.
 constexpr size_t kKeptCapacity = 1 << 20;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What broker and gateway say to each other after the first messages (broker_messages.h, whose rules
-// hold here).
+// The messages of broker and gateway to each other after the first ones (broker_messages.h, whose
+// rules hold here).
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@ namespace sluice {
 // the text around, or is not UTF-8; a character of `escaped` gets a backslash before it.
 std::string ShownText(std::string_view text, std::string_view escaped = "");
 
-// What is wrong with words of a command line that nobody asked for, in their order.
+// Says that nobody expected these words of a command line, which it names in their order.
 std::string NotExpected(const std::vector<std::string>& words);
 
 }  // namespace sluice

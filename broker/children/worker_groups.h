@@ -41,7 +41,7 @@ class WorkerGroups {
 
   // For operators: "cpu, memory, pids in /sys/fs/cgroup/...", or "none: " and why.
   std::string Describe() const;
-  std::string Advice() const;      // What to do, if something is missing; else empty.
+  std::string Advice() const;      // The remedy, if something is missing; else empty.
   bool DividesProcessors() const;  // Between accounts, by their shares.
 
   // The group of a session's worker, which is yet to be started, for SpawnOptions::control_group.

@@ -39,7 +39,7 @@ class ConfigErrors {
   // Parses the file. A value that TOML does not know, such as an integer of more than 64 bits or a
   // text without quotes, stands in the table as a string, for its key's reader to refuse.
   toml::parse_result Parse(const std::string& text);
-  // What is written there, if `node` stands for such a value; else null.
+  // The text that is written there, if `node` stands for such a value; else null.
   const std::string* BareAt(const toml::node& node) const;
 
   size_t count() const { return found_.size() + unknown_.size(); }
@@ -81,7 +81,7 @@ inline constexpr char kTopLevel[] = "the file";
 
 class SectionReader {
  public:
-  // What is wrong with a value, in words that follow "is "VALUE""; empty if nothing is.
+  // The fault of a value, in words that follow "is "VALUE""; empty if there is none.
   using Problem = std::function<std::string(const std::string& value)>;
 
   // `table` may be null: then every key keeps its default. `name` is as written: "[limits]".

@@ -46,7 +46,7 @@ inline constexpr size_t kMostTenantName = 32;
 absl::Status CheckTenantName(const std::string& name);
 // "0660"; nothing else than 0001 to 0777 in octal.
 bool ParseMode(const std::string& text, mode_t* mode);
-// What is wrong with the name of a user in a list, in words that follow `is "NAME"`; "" if nothing.
+// The fault of a user's name in a list, in words that follow `is "NAME"`; "" if there is none.
 std::string UserProblem(const std::string& user);
 // Of those that there are.
 std::set<uid_t> UidsOf(const std::vector<std::string>& users);

@@ -12,7 +12,7 @@ namespace sluice::broker {
 
 struct Config;
 
-// What is wrong, a message each, with the key's place or the flag. After ApplyDefaults.
+// A message for each fault, with the key's place or the flag. After ApplyDefaults.
 std::vector<std::string> SocketProblems(const Config& config);
 
 }  // namespace sluice::broker

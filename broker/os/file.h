@@ -40,7 +40,7 @@ absl::StatusOr<std::string> ReadScratchFile(int fd, size_t max_bytes);
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreatePipe();
 // The same for a child's output, to be watched while the child lives: reading it never waits.
 absl::StatusOr<std::pair<UniqueFd, UniqueFd>> CreateOutputPipe();
-// What the pipe holds, at most `max_bytes` (of an output pipe 4 KiB or more); "" at its end.
+// The pipe's contents, at most `max_bytes` (of an output pipe 4 KiB or more); "" at its end.
 std::string ReadPipe(int fd, size_t max_bytes);
 
 bool IsAbsolutePath(const std::string& path);

@@ -24,7 +24,7 @@ const char* LocalEndpointForm();
 // Such a name by itself: "/ABSOLUTE/PATH", "\\.\pipe\NAME".
 const char* LocalNameForm();
 
-// What a person can do where none answers, for messages.
+// Advice to a person where none answers, for messages.
 const char* StartDaemonAdvice();
 
 // The user's own daemon if there is one, else the machine's, each also at its place of old.

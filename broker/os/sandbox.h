@@ -56,7 +56,7 @@ struct SandboxOptions {
   int parent_death_signal = 0;
 };
 
-// What failed, by name, with its errno; null if all is well.
+// The step that failed, by name, with its errno; null if all is well.
 struct SandboxFailure {
   const char* what = nullptr;
   int error_number = 0;

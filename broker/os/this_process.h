@@ -40,7 +40,7 @@ std::string CurrentDirectory();
 // file.
 struct PartOfPath {
   bool is_folder = false;
-  std::string link;  // What the symbolic link says, if it is one.
+  std::string link;  // The symbolic link's target, if it is one.
 };
 PartOfPath LookAtThisHost(const std::string& path);
 

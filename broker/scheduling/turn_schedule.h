@@ -126,7 +126,7 @@ class TurnSchedule {
     int64_t active_ns = 0;   // When one of them last was seen to do something.
     size_t members = 0;
     uint32_t interactive_percent = 0;
-    int64_t burst_ns = 0;  // What it has had of its burst, by then.
+    int64_t burst_ns = 0;  // The part of its burst that it has had by then.
     int64_t burst_at_ns = 0;
     bool burst_over = false;  // Until half of it is there again.
   };
@@ -195,7 +195,7 @@ class TurnSchedule {
   int64_t drain_limit_ns_ = kLongestDrainNs;
   bool draining_all_ = false;
   bool windows_ = false;    // The turns are windows.
-  int64_t virtual_ns_ = 0;  // What accounts have had that have had least, as SFQ's virtual time.
+  int64_t virtual_ns_ = 0;  // SFQ's virtual time: what the accounts that have had least have had.
   int64_t entered_ns_ = 0;
   int64_t no_turns_until_ns_ = 0;
   int64_t pause_ns_ = kFirstPauseNs;

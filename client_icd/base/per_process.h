@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process has one of, and a forked child has anew: there the parent's threads are gone, and
-// its locks may be held for ever. Never deleted, since threads may still run while the process
+// One value for each process. A forked child gets one anew: there the parent's threads are gone,
+// and its locks may be held for ever. Never deleted, since threads may still run while the process
 // ends. Thread-safe.
 #pragma once
 

@@ -3,8 +3,9 @@
 // this thread (home_thread.h), and the thread's cancellation put off until it returns.
 // pthread_cancel ends a thread in the next call of the system that is a cancellation point, of
 // which no OpenCL function is one. In the middle of ours, which are noexcept, it would end the
-// process. A thread that was cancelled ends at the application's own next cancellation point. What
-// costs a few nanoseconds itself goes without (`quick` in icd_surface.inc), since this costs ten.
+// process. A thread that was cancelled ends at the application's own next cancellation point. A
+// function that itself costs a few nanoseconds goes without (`quick` in icd_surface.inc), since
+// this costs ten.
 #pragma once
 
 #include <CL/cl.h>

@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<HelperProcess>> StartHelperProgram(
   options.argv0 = os::ProcessName();  // The name by which the daemon lists the session.
   options.arguments = std::move(arguments);
   for (std::string& variable : os::OwnEnvironment()) {
-    // What the application has loaded into itself (another gRPC, perhaps) is not for the helper.
+    // The helper does not get what the application has loaded into itself (another gRPC, perhaps).
     if (absl::StartsWith(variable, "LD_PRELOAD=")) continue;
     // The helper is there for processes in which gRPC cannot be, perhaps because of this.
     if (absl::StartsWith(variable, absl::StrCat(kGrpcPollStrategy, "="))) continue;

@@ -11,7 +11,7 @@
 
 namespace sluice::client {
 
-// What sluice_error_text says from now on, and the status.
+// Both set what sluice_error_text says from now on, on failure, and return the status.
 sluice_status Fail(sluice_status status, const std::string& why);
 sluice_status Told(const absl::Status& status);
 sluice_status NullArgument();

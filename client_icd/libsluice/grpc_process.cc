@@ -13,7 +13,7 @@ namespace sluice::client {
 namespace {
 
 std::atomic<int> claimed_by{0};  // The process that we have used gRPC in.
-// What the application, or the transport over the network, has done with the same gRPC.
+// The use of the same gRPC by others: the application, or the transport over the network.
 std::atomic<bool> runs_at_fork{false};
 std::atomic<bool> forked{false};
 

@@ -30,7 +30,7 @@ constexpr int kHandleTimeoutMs = 10'000;
 constexpr std::chrono::seconds kBackstop{30};
 constexpr std::chrono::seconds kAcquireBackstop{5};
 
-// What will be mapped must not be able to shrink under this process, whoever made it.
+// Memory that will be mapped must not be able to shrink under this process, whoever made it.
 absl::Status CheckMappable(const wire::ResourceHandle& message, int fd) {
   uint64_t end = message.size_bytes;
   switch (static_cast<wire::ResourceBacking>(message.backing)) {

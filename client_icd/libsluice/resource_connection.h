@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One connection to the daemon's Resources service: the conversation with the broker, the gRPC
-// channel (or a process that has it), and the handle channel beside it. What comes from the daemon
-// is checked for form and, where memory is mapped, for seals.
+// channel (or a process that has it), and the handle channel beside it. All that comes from the
+// daemon is checked for form and, where memory is mapped, for seals.
 //
 // Owned by the application through sluice_connection. Thread-safe. Calls are bounded in time;
 // gRPC's deadline is only a backstop for a daemon that hangs. An acquire that it cuts off is

@@ -9,7 +9,7 @@
 namespace sluice::client {
 namespace {
 
-// What was cancelled ends at once, unless gRPC has found no thread to say so.
+// A cancelled call ends at once, unless gRPC has found no thread to say so.
 constexpr absl::Duration kToLetGo = absl::Seconds(5);
 
 }  // namespace

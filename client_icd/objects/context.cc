@@ -120,7 +120,7 @@ cl_int Place(Context* context, bool* spent) {
   return CL_SUCCESS;
 }
 
-// What clCreateContext asks for, checked.
+// The request that a clCreateContext makes, checked.
 struct Request {
   Platform* platform;
   const std::vector<Ref<Device>>& devices;

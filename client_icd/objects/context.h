@@ -38,8 +38,8 @@ class ContextAttachment {
 // All that must be known of a new object before its creation may go without an answer.
 struct Creation {
   uint64_t memory_bytes = 0;  // That the daemon counts for the object.
-  // What the driver may refuse for what it is, and will not once it has made one. Empty: it refuses
-  // nothing of that sort.
+  // The sort of object: the driver may refuse it as such, and will not once it has made one of it.
+  // Empty: it refuses nothing of that sort.
   std::string kind = {};
   bool needs_answer = false;  // The object is of no use without what the answer says.
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device. Root devices are made from the snapshot with their platform and are never destroyed;
-// sub-devices belong to one session, are counted, and keep their parent. What a device reports is
-// what the daemon's probe saw, in InfoTable. Thread-safe: immutable after construction.
+// sub-devices belong to one session, are counted, and keep their parent. A device reports what the
+// daemon's probe saw, in InfoTable. Thread-safe: immutable after construction.
 #pragma once
 
 #include <CL/cl.h>

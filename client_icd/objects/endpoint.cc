@@ -300,7 +300,7 @@ class ForkGuard {
 
 namespace {
 
-// What became of each, in their order. Side by side, so that one that does not answer delays nobody
+// The outcome of each, in their order. Side by side, so that one that does not answer delays nobody
 // else's answer.
 std::vector<absl::Status> DiscoverAll(const std::vector<Endpoint*>& endpoints) {
   struct Latch {

@@ -51,7 +51,7 @@ cl_int CheckImageAccess(const pb::KernelArgDescription& about, const MemObject& 
   return CL_SUCCESS;
 }
 
-// What the kernel promises not to write, and what it cannot.
+// False if the kernel promises not to write the memory, or cannot.
 bool MayWrite(const pb::KernelArgDescription& about, const MemObject& memory) {
   return (memory.flags() & CL_MEM_READ_ONLY) == 0 &&
          about.access_qualifier() != CL_KERNEL_ARG_ACCESS_READ_ONLY &&

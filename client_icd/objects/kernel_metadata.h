@@ -47,7 +47,7 @@ class KernelMetadata {
   };
 
   const pb::KernelDescription description_;
-  std::vector<ArgRule> rules_;  // What setting an argument looks at, together.
+  std::vector<ArgRule> rules_;  // All that setting an argument looks at, together.
 
   mutable absl::Mutex mu_;
   std::set<std::pair<cl_uint, size_t>> accepted_ ABSL_GUARDED_BY(mu_);

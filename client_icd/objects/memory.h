@@ -30,8 +30,8 @@ namespace sluice::client {
 
 struct ImageShape {
   cl_image_format format = {};
-  // What the application takes it for, if the worker's is another: a depth-stencil texture of GL's
-  // (sharing/gl/gl_format.h).
+  // The format that the application sees, if the worker's is another: a depth-stencil texture of
+  // GL's (sharing/gl/gl_format.h).
   std::optional<cl_image_format> seen_as;
   cl_image_desc desc = {};  // As given, memory object aside.
   size_t element_bytes = 0;
@@ -104,7 +104,7 @@ class MemObject : public ClObject<MemObject, cl_mem, ObjectKind::kMemory> {
   // elsewhere, unless it is shared virtual memory, which is the buffer's storage.
   bool shows_heap() const { return heap_ != nullptr && (!uses_host_ptr() || uses_svm()); }
   bool uses_svm() const { return heap_ != nullptr && heap_ == host_ptr(); }
-  // What its mappings show, if the worker has made a mirror for it; else null.
+  // The memory that its mappings show, if the worker has made a mirror for it; else null.
   uint8_t* mirror() const { return mirror_; }
   // Of an image: how they lie there. Not always as the application sees its image: that has the
   // pitches of the application's memory.

@@ -3,7 +3,7 @@
 // context, and how far each of them has been built. Keeps its context and devices; held by the
 // application, by its kernels, and by a build that runs.
 //
-// What the application gave (source, options) and what the worker's answers said (build status) is
+// All that the application gave (source, options) and the worker's answers said (build status) is
 // kept here, so that queries need no traffic; logs and binaries stay with the worker. Thread-safe.
 // Lock: mu_, held over no call that waits.
 #pragma once
@@ -67,7 +67,7 @@ class Program : public ClObject<Program, cl_program, ObjectKind::kProgram> {
   // Kernels of the program: no build may begin while there are any.
   void AttachKernel();
   void DetachKernel();
-  // What a build's answer says of the program's kernels, before EndBuild.
+  // Takes what a build's answer says of the program's kernels, before EndBuild.
   void LearnKernels(const pb::Answer& answer);
   // All of them, in the driver's order, if the last build told and there is one device (of several,
   // the driver says whether they agree on a kernel); else none.

@@ -40,8 +40,8 @@ cl_int Sampler::GetInfo(cl_sampler_info param_name, const InfoSink& sink) {
 
 namespace {
 
-// What the list says, or the defaults of section 5.7.1. CL_INVALID_VALUE for a name that is not
-// known, is there twice, or has a value that is none of its own.
+// Reads what the list says, or the defaults of section 5.7.1. CL_INVALID_VALUE for a name that is
+// not known, is there twice, or has a value that is none of its own.
 cl_int ReadSampler(const PropertyList& list, bool* normalized, cl_addressing_mode* addressing,
                    cl_filter_mode* filter) {
   *normalized = true;

@@ -7,8 +7,8 @@
 //   #include "/opt/app/x.h"   ->   #include ".sluice-host/opt/app/x.h"
 //
 // and so is a relative one, if this host has other separators than slashes.
-// Textual, as the scan for include files is. What is overlooked here, the worker's confinement
-// keeps away from its host's files (daemon/worker/worker_files.h). Thread-safe: no state.
+// Textual, as the scan for include files is. The worker's confinement keeps a path that is
+// overlooked here away from its host's files (daemon/worker/worker_files.h). Thread-safe: no state.
 #pragma once
 
 #include <string>

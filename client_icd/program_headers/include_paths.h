@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The paths by which programs name their include files, resolved as this host does
-// (path_resolution(7)): after a symbolic link, ".." is the folder above the link's target. What a
-// path leads through (links, and folders that it leaves again) is remembered. The worker makes the
-// same below its include folder, so that a compiler there finds the same file by the same name.
-// Windows takes ".." away by the text alone, before it looks. Thread-compatible; lives for one
-// scan.
+// (path_resolution(7)): after a symbolic link, ".." is the folder above the link's target. The
+// links that a path leads through, and the folders that it leaves again, are remembered. The worker
+// makes the same below its include folder, so that a compiler there finds the same file by the same
+// name. Windows takes ".." away by the text alone, before it looks. Thread-compatible; lives for
+// one scan.
 #pragma once
 
 #include <optional>

@@ -32,8 +32,8 @@ std::atomic<std::shared_ptr<grpc::Channel>*> kept{nullptr};
 // does not say if it gets none, and waits for them for ever.
 int ThreadsOfGrpc() { return 6 + std::min(os::UsableProcessors(), 16); }
 
-// What gRPC opens to be there at all (it aborts the process if it cannot), what we open beside it,
-// a connection, what finds its address, and one to spare.
+// The descriptors that gRPC opens to be there at all (it aborts the process if it cannot), what we
+// open beside it, a connection, what finds its address, and one to spare.
 constexpr int kDescriptorsOfGrpc = 8;
 
 // OK if this process can have so many descriptors more at once.

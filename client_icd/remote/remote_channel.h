@@ -76,9 +76,9 @@ const char* GrpcTrouble();
 
 // "UNAVAILABLE: connection refused": for a person.
 std::string Describe(const grpc::Status& status);
-// What to try about TLS, in brackets, if the failure looks like it; else nothing.
+// Advice about TLS, in brackets, if the failure looks like it; else nothing.
 std::string TlsHint(const grpc::Status& status, const RemoteSecurity& security);
-// What a connection that Windows refuses is likely to mean, in brackets; else nothing.
+// The likely meaning of a connection that Windows refuses, in brackets; else nothing.
 std::string ConnectHint(const grpc::Status& status);
 
 }  // namespace sluice::client

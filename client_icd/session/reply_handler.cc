@@ -20,8 +20,8 @@ constexpr uint64_t kNetworkChunkBytes = uint64_t{1} << 20;
 // No worker that has ended left more frames behind.
 constexpr int kMaxLastWords = 65536;
 
-// What a map brings goes into the application's own memory, which need not be writable as long as
-// nothing has written to the buffer.
+// A map's bytes go into the application's own memory, which need not be writable as long as nothing
+// has written to the buffer.
 void TakeBytes(const PendingCommand& pending, uint64_t offset, uint64_t size, const uint8_t* from) {
   const cl_command_type type = pending.type();
   const bool maps = type == CL_COMMAND_MAP_BUFFER || type == CL_COMMAND_MAP_IMAGE;
@@ -117,8 +117,8 @@ void CommandStream::Print(const pb::Printed& printed) {
   std::fflush(stdout);
 }
 
-// The worker's last replies: the answer that somebody waits for, and why it ended. What completed
-// counts no more, since nothing of it can be asked for.
+// The worker's last replies: the answer that somebody waits for, and why it ended. Completions
+// count no more, since nothing can be asked for of what has completed.
 void CommandStream::HandleLastWords() {
   transport_->ReceiveLastWords();
   for (int i = 0; i < kMaxLastWords && transport_->Receive(&frame_); ++i) {

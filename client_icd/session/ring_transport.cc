@@ -78,7 +78,7 @@ struct RingTransport::Channel {
   RingTransport* owner ABSL_GUARDED_BY(mu) = nullptr;  // Null once the transport is gone.
   bool ended ABSL_GUARDED_BY(mu) = false;              // No more segments will come.
   absl::flat_hash_map<uint32_t, os::SharedMapping> segments ABSL_GUARDED_BY(mu);
-  // What the worker exported, by the id of its object, until somebody takes it.
+  // The descriptors that the worker exported, by the id of their object, until somebody takes them.
   absl::flat_hash_map<uint64_t, std::vector<os::UniqueFd>> exported ABSL_GUARDED_BY(mu);
   absl::CondVar changed;
 };
@@ -130,7 +130,8 @@ absl::Status RingTransport::Channel::Take(const wire::HandleMessage& message,
 }
 
 // The application has lowered its limit (RLIMIT_NOFILE) below all that is open, so that not even
-// the spare descriptor's number may be given again. What needs this memory fails, and nothing else.
+// the spare descriptor's number may be given again. All that needs this memory fails, and nothing
+// else.
 absl::Status RingTransport::Channel::TakeWithoutDescriptors(const wire::HandleMessage& message) {
   ClientLog(ClientLogLevel::kWarning,
             "memory of the session cannot be mapped: this process may open no more files (ulimit "

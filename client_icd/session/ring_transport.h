@@ -70,7 +70,7 @@ class RingTransport : public Transport {
   // Bulk data lies in shared segments, or travels as payload (a network helper's rings).
   enum class Heap { kShared, kNone };
 
-  // What the channel's thread needs, which may run a little longer than the transport.
+  // The state of the channel's thread, which may run a little longer than the transport.
   struct Channel;
 
   RingTransport(std::shared_ptr<Channel> channel, const wire::HandleMessage& offer,

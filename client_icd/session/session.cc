@@ -74,7 +74,7 @@ void Session::OnLost() {
     }
   }
   for (const Listener& one : listeners) one.listener->OnSessionLost(message);
-  // What was released, and would have been told of by the worker, has gone with it.
+  // Released objects whose end the worker would have told of have gone with it.
   std::vector<uint64_t> released;
   {
     absl::MutexLock lock(&mu_);

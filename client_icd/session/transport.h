@@ -76,9 +76,9 @@ class Transport {
   virtual bool InHeap(const void*, uint64_t) const { return false; }
 };
 
-// What the plugin exports as `sluice_remote_connect`, beside proto/remote_describe.h: a new
-// session, which the caller deletes. On failure it returns null and writes why, terminated, into
-// `error`; `refused` is then true if the daemon is there and over a limit.
+// The function that the plugin exports as `sluice_remote_connect`, beside proto/remote_describe.h.
+// It makes a new session, which the caller deletes. On failure it returns null and writes why,
+// terminated, into `error`; `refused` is then true if the daemon is there and over a limit.
 extern "C" {
 using SluiceRemoteConnect = Transport*(const char* endpoint, bool* refused, char* error,
                                        uint64_t error_bytes);

@@ -25,7 +25,7 @@ std::string CertificateName(const AdmittedPeer& peer) {
   return "";
 }
 
-// What no subject, other name, token or address looks like.
+// No subject, other name, token or address looks like this.
 std::string TenantName(std::string_view tenant) {
   return absl::StrCat("tenant=", absl::string_view(tenant.data(), tenant.size()));
 }

@@ -2,8 +2,8 @@
 //
 // The identity of a network client. TLS with client certificates is judged by gRPC during the
 // handshake; bearer tokens are judged here, for every call: those of a file, and those that a
-// cluster has signed (proto/network/signed_token.h). What comes out names the client to the broker,
-// which counts sessions by it.
+// cluster has signed (proto/network/signed_token.h). The name that comes out is the client's for
+// the broker, which counts sessions by it.
 //
 // Owner: GatewayServer. Thread-safe: its constants are set by the constructor.
 #pragma once

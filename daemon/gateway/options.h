@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the broker tells the gateway at its start, by arguments and inherited descriptors
-// (broker/children/gateway_link.cc). The broker has checked all of it. That plaintext stays on this
-// machine is checked here again, since a mistake would do harm here.
+// The options that the broker gives the gateway at its start, by arguments and inherited
+// descriptors (broker/children/gateway_link.cc). The broker has checked all of it. That plaintext
+// stays on this machine is checked here again, since a mistake would do harm here.
 //
 // Plain data; parsed once, by main.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the broker's children, worker, gateway and allocator, ask of the system for their own
-// process. Thread-safe.
+// The broker's children, worker, gateway and allocator, ask the system for these things for their
+// own process. Thread-safe.
 #pragma once
 
 namespace sluice::os {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a handler gets beside its message, and what it gives back. An *answer* is an OpenCL status,
-// which the application sees; a *violation* is an absl::Status: the client broke the protocol, and
-// the session ends. Session thread only.
+// The things that a handler gets beside its message, and those that it gives back. An *answer* is
+// an OpenCL status, which the application sees; a *violation* is an absl::Status: the client broke
+// the protocol, and the session ends. Session thread only.
 #pragma once
 
 #include <CL/cl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What drivers do in ways of their own, as named facts: the only file of the worker that names a
-// driver. Everything else asks for a fact of the device's (DeviceObject::quirks), and tells the
-// client what concerns it (ContextPlacement). Each row says which versions were seen to do it and
-// when the row may go; with a row goes all that asks for its fact.
+// Peculiarities of drivers, as named facts: the only file of the worker that names a driver.
+// Everything else asks for a fact of the device's (DeviceObject::quirks), and tells the client what
+// concerns it (ContextPlacement). Each row says which versions were seen to do it and when the row
+// may go; with a row goes all that asks for its fact.
 //
 // Facts that can be tried are tried instead: host memory for buffers and images
 // (memory/host_memory.h), a refused callback (queues/completions.h).

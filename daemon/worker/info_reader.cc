@@ -164,7 +164,7 @@ bool IsClientKnowledge(cl_device_info param) {
 }  // namespace
 
 std::string ForwardedExtensions(const std::string& extensions) {
-  // What stays is passed on as it is, spaces included.
+  // The extensions that stay are passed on as they are, spaces included.
   std::string kept = extensions.c_str();
   for (size_t at = 0; at < kept.size();) {
     const size_t end = std::min(kept.find(' ', at), kept.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the worker asks of a driver for its own sake may be answered with an error, and drivers tell
-// such errors to the context's callback (section 4.4). No application asked: none is told.
+// A driver may answer with an error what the worker asks it for its own sake, and drivers tell such
+// errors to the context's callback (section 4.4). No application asked: none is told.
 #pragma once
 
 namespace sluice::worker {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session may use, and how much of it it does. For comfort and honest errors: behind these
-// counts stand the limits that the broker's cgroups and rlimits set, and its grants of an account's
-// device memory, since a worker is as hostile as its client. Thread-safe.
+// The limits of a session's use, and how much of each it uses. For comfort and honest errors:
+// behind these counts stand the limits that the broker's cgroups and rlimits set, and its grants of
+// an account's device memory, since a worker is as hostile as its client. Thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -34,8 +34,8 @@ class ServedClient {
   Session& session() { return *session_; }
   CommandLoop& loop() { return *loop_; }
 
-  // What is attached to the session before its first command, if the account's device memory has a
-  // limit.
+  // Attaches the account's grant to the session before its first command, if the account's device
+  // memory has a limit.
   void AttachGrant();
   // Gives the client its rings. kAborted: it has left meanwhile.
   absl::Status OfferRings();

@@ -174,8 +174,8 @@ void Session::FlushTouched() {
 void Session::ReportRefused(const Refusal& refusal, cl_int status) {
   thread_.Assert();
   const uint64_t event_id = refusal.event_id;
-  // What it waits for has failed, which the call was not wrong about: only its event tells, as that
-  // of a command whose list fails afterwards.
+  // An event that it waits for has failed, and the call was not wrong: only its own event tells, as
+  // that of a command whose list fails afterwards.
   if (status != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) {
     pb::Reply reply;
     pb::LateError& error = *reply.mutable_late_error();

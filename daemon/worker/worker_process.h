@@ -26,10 +26,10 @@ bool SetProcessUtilisation(uint32_t most);  // Of 1024.
 // From now on what the process writes to stdout comes out of the descriptor, which WaitReadable
 // waits for.
 absl::StatusOr<os::UniqueFd> CaptureStdout();
-// What has been written, at most `max_bytes`; "" if there is nothing now.
+// The output written so far, at most `max_bytes`; "" if there is nothing now.
 std::string ReadCaptured(int fd, size_t max_bytes);
 
-// Whether a name matches a shell wildcard: *, ?, [abc], [a-z], [!abc].
+// True if a name matches a shell wildcard: *, ?, [abc], [a-z], [!abc].
 bool MatchesWildcard(const std::string& pattern, const std::string& name);
 
 // A new folder that is this user's alone, of which others know by the prefix whose it is; "" if

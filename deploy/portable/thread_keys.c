@@ -5,7 +5,7 @@
 //
 // A program can load the client into a second namespace of the linker, by dlmopen(). glibc is there
 // a second time, and hands out the same keys again, but a thread has one place for the values of
-// both: what abseil or OpenSSL in here keeps for a thread would overwrite what the program's keep.
+// both. The values that abseil or OpenSSL in here keep for a thread would overwrite the program's.
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>

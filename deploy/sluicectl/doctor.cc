@@ -206,7 +206,7 @@ void Examination::CheckIcdFile() {
                                          ", or use --device sluice.dev/gpu=all"))));
 }
 
-// What became of a hidden subcommand in a process of its own, in which drivers may crash or hang.
+// The end of a hidden subcommand in a process of its own, in which drivers may crash or hang.
 struct HelperEnd {
   std::string answer = {};   // Its output.
   std::string problem = {};  // It could not be started.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an examination found, step by step, and how that is told. Single thread.
+// The findings of an examination, step by step, and how they are told. Single thread.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Step {
   std::string name;
   enum { kOk, kFailed, kSkipped, kWarning } result;  // kWarning: no program minds.
   std::string found;                                 // The finding.
-  std::string advice;                                // What to do, if it failed, or warns.
+  std::string advice;                                // The remedy, if it failed, or warns.
 };
 
 class Steps {

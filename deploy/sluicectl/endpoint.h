@@ -13,8 +13,8 @@
 
 namespace sluice::ctl {
 
-// What `flag` names if it is not empty, else SLUICE_ENDPOINT, else the default. With `refused`,
-// what is no endpoint is told there and left out, as the driver does.
+// The endpoints that `flag` names if it is not empty, else SLUICE_ENDPOINT, else the default. With
+// `refused`, what is no endpoint is told there and left out, as the driver does.
 absl::StatusOr<std::vector<EndpointAddress>> ResolveEndpoints(
     const std::string& flag, std::vector<absl::Status>* refused = nullptr);
 

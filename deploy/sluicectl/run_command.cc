@@ -40,7 +40,7 @@ namespace {
 
 constexpr int kConnectTestMs = 500;
 constexpr int kDescribeMs = 5'000;  // Of a name, a route, TLS and an answer.
-// What by default ends a process, and is sent rather than its own doing.
+// Signals that by default end a process, and are sent rather than its own doing.
 constexpr int kForwardedSignals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
                                      SIGALRM, SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGXCPU};
 

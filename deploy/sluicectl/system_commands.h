@@ -20,10 +20,10 @@ std::optional<int> RunSystemCommand(const std::string& name, const CommonFlags& 
 // Of a command that only other systems have: that it is not here, and what to do; else "".
 std::string AbsentCommand(const std::string& name);
 
-// What a person may write, for --help.
+// Examples of what a person may write, for --help.
 const char* SystemExamples();
 
-// What their exit codes mean beside those of all commands, for --help.
+// The meaning of their exit codes beside those of all commands, for --help.
 const char* SystemExitCodes();
 
 // Advice for when no daemon answers; `here`: on this machine. "" if there is none.

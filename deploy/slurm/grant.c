@@ -21,7 +21,7 @@ static uint64_t CountOf(const char* part, const char* type) {
   }
   char* end = NULL;
   const unsigned long long count = strtoull(number, &end, 10);
-  static const char kUnits[] = "KMGT";  // Where a version of Slurm shortens it.
+  static const char kUnits[] = "KMGT";  // Some versions of Slurm shorten it.
   const char* const unit = *end == '\0' ? NULL : strchr(kUnits, *end);
   const unsigned shift = unit == NULL ? 0 : 10 * (unsigned)(unit - kUnits + 1);
   return count > (UINT64_MAX >> shift) ? 0 : (uint64_t)count << shift;

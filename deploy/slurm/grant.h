@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the controller has granted a job on this node, by its own word. A job's options and variables
-// are its user's; this is not.
+// The controller's grant to a job on this node, by its own word. A job's options and variables are
+// its user's; this is not.
 //
 // Root's, on the node.
 #pragma once

@@ -105,7 +105,7 @@ static bool AddListener(const struct Settings* settings, uint32_t job_id, struct
   return true;
 }
 
-// Whether a daemon listens there: one that has been started again does not.
+// True if a daemon listens there: one that has been started again does not.
 static bool Listens(const char* path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (!IsSocketPath(path)) return false;
@@ -164,7 +164,7 @@ static bool MakeToken(const struct Settings* settings, uint32_t job_id, const st
   return WriteToken(place, output.text, terms->uid, problem);
 }
 
-// What is asked for is no more than what the controller granted.
+// Refuses a request for more than the controller granted.
 static bool CheckRequest(uint32_t job_id, const struct Settings* settings,
                          const struct JobRequest* request, const struct Grant* grant,
                          struct Problem* problem) {

@@ -24,7 +24,7 @@ void SetProblem(struct Problem* problem, const char* format, ...) {
   va_end(arguments);
 }
 
-// What a user wrote, so that a terminal and a log can show it.
+// A user's words, so that a terminal and a log can show them.
 static const char* Shown(const char* text, size_t length, char shown[kShown + 4]) {
   size_t used = 0;
   for (; used < length && used < kShown; ++used) {

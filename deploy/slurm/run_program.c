@@ -48,7 +48,7 @@ struct Stream {
   size_t used;
 };
 
-// What does not fit is read and dropped, so that the program does not wait. False at its end.
+// Bytes that do not fit are read and dropped, so that the program does not wait. False at its end.
 static bool ReadSome(struct Stream* stream) {
   char buffer[1024];
   const ssize_t count = read(stream->fd, buffer, sizeof(buffer));

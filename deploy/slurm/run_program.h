@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct ProgramOutput {
-  char text[4096];   // What it printed, up to its last character that is no space.
+  char text[4096];   // Its output, up to its last character that is no space.
   char errors[400];  // Its stderr, the same.
 };
 

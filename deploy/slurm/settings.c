@@ -48,7 +48,7 @@ static const char** PathOf(struct Settings* settings, const char* key, size_t le
   return NULL;
 }
 
-// What is right for this key; NULL if the argument is.
+// The right form for this key; NULL if the argument has it.
 static const char* ReadArgument(const char* argument, struct Settings* settings) {
   const char* const equals = strchr(argument, '=');
   if (equals == NULL) return "KEY=VALUE";

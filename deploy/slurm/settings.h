@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the administrator says of the plugin in plugstack.conf, KEY=VALUE behind its name. README.md
-// has the keys.
+// The administrator's settings of the plugin in plugstack.conf, KEY=VALUE behind its name.
+// README.md has the keys.
 //
 // Plain data; the texts are Slurm's and live as long as the plugin.
 #pragma once
@@ -24,7 +24,7 @@ struct Settings {
   const char* vendors;       // OCL_ICD_VENDORS of jobs; NULL: as they have it.
   const char* key;           // Signs tokens.
   const char* ca;            // NULL: the authorities that the system trusts.
-  uint32_t sessions;         // What a job has, and the most that it may ask for.
+  uint32_t sessions;         // Of a job, and the most that it may ask for.
   uint32_t token_seconds;    // The longest life of a token.
   int timeout_seconds;       // Of each call of sluicectl.
   struct RemoteDaemon remotes[kMostRemotes];

@@ -19,7 +19,7 @@
 
 #include "deploy/slurm/job_access.h"
 
-// What Slurm looks up; all else stays hidden, for slurmstepd exports names of its own.
+// Slurm looks these up; all else stays hidden, for slurmstepd exports names of its own.
 #pragma GCC visibility push(default)
 #include <slurm/spank.h>
 SPANK_PLUGIN(sluice, 1)
@@ -75,7 +75,7 @@ static void SetVariable(spank_t spank, const char* name, const char* value) {
   }
 }
 
-// What a submission has set of these does not hold on the node.
+// Values that a submission has set of these do not hold on the node.
 static void SetVariables(spank_t spank, const struct JobAccess* access) {
   const bool remote = access->token_file[0] != '\0';
   SetVariable(spank, "SLUICE_ENDPOINT", access->endpoint);

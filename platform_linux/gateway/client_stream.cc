@@ -52,7 +52,7 @@ bool ClientStream::Close() {
   return Flush();
 }
 
-// What is left from before, what TLS has, and `bytes`.
+// Sends what is left from before, what TLS has, and `bytes`.
 bool ClientStream::Send(std::string_view bytes) {
   if (tls_ != nullptr) bytes = tls_->Outgoing();
   const bool before = has_unsent();

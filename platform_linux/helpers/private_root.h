@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A helper's own tree of files (Linux): a root in memory, which shows the files and folders of its
-// list (broker/os/file_access.h) by their own names, and of the host nothing else. What is no
-// driver's business is not refused, it is not there. File access is confined in it as before.
+// list (broker/os/file_access.h) by their own names, and of the host nothing else. Everything that
+// is no driver's business is not refused, it is not there. File access is confined in it as before.
 #pragma once
 
 #include "absl/status/status.h"

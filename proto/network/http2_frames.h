@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The headers of HTTP/2's frames (RFC 9113, sections 4.1 and 6), for those who count a peer's frames
-// before gRPC sees them. What is in a frame is skipped, and whether it is right is gRPC's business.
+// before gRPC sees them. A frame's contents are skipped, and whether they are right is gRPC's
+// business.
 #pragma once
 
 #include <array>

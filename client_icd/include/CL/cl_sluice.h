@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Sluice adds to OpenCL: its own tokens. C, for applications; include after CL/cl.h or alone.
+ * Sluice's own tokens for OpenCL. C, for applications; include after CL/cl.h or alone.
  *
  * Values. Khronos hands out enums in blocks of 16 upwards from 0x4000 and has reached 0x42xx; the
  * core uses 0x0900-0x13FF, the KHR and EXT extensions 0x2000-0x20FF, vendors up to 0x410xx. Sluice

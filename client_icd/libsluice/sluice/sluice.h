@@ -2,8 +2,8 @@
 /*
  * libsluice: memory that Sluice's daemon owns and several programs share, for programs of any kind.
  *
- * A resource is a buffer or an image. One program makes it, gets two capabilities (one for reading,
- * one for reading and writing) and hands one of them on, over any channel that it trusts (a command
+ * A resource is a buffer or an image. One program makes it and gets two capabilities, one for
+ * reading, one for reading and writing. It hands one on, over any channel that it trusts (a command
  * line is none: ps shows it to others). Whoever has the 24 bytes may use the resource, that is
  *
  *   sluice_export    the memory's handle, once: descriptors, which sluice_map maps
@@ -12,9 +12,9 @@
  *   sluice_release
  *
  * Turns are an agreement between those who have the capabilities: a mapping, once given, stays, and
- * nothing stops a program from looking at it out of turn. What does hold against anybody: a reader
- * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), nobody can shrink
- * the memory under another, and a holder's death (not its main thread's alone, by ExitThread or
+ * nothing stops a program from looking at it out of turn. Against anybody this holds: a reader
+ * cannot write (but for a capability of Linux's, see SLUICE_TRUST_READERS), and nobody can shrink
+ * the memory under another. A holder's death (not its main thread's alone, by ExitThread or
  * pthread_exit) releases what it held. If that was a writer, the next holders are told that
  * the contents are indeterminate. On Linux any writer can seal a memfd against new writers for good
  * (F_SEAL_FUTURE_WRITE, F_SEAL_WRITE), unless readers are trusted.
@@ -24,11 +24,11 @@
  *
  * A daemon that lives but does not answer (it hangs, is stopped, has no processor): functions that
  * ask it return SLUICE_TIMED_OUT, sluice_acquire about 5 s after its timeout, all others after
- * about 30 s (in a forked child, which another process calls for, each up to 5 s more; exports of
- * one connection wait for each other). The connection goes on. What was asked may be done all the
- * same, then or later: a resource of a create or import whose capabilities nobody got ends with the
- * connection; a destroy or release takes effect, and may be tried again (SLUICE_PERMISSION_DENIED
- * or SLUICE_NOT_FOUND: it had); an acquire is withdrawn and holds nothing once the daemon goes on.
+ * about 30 s. (In a forked child another process calls for it, each up to 5 s longer; exports of
+ * one connection wait for each other.) The connection goes on. The call may still take effect, then
+ * or later. A new resource whose capabilities nobody got ends with the connection. A destroy or
+ * release takes effect, and may be tried again (SLUICE_NOT_FOUND or SLUICE_PERMISSION_DENIED: it
+ * had). An acquire is withdrawn and holds nothing once the daemon goes on.
  *
  * fork: a child does not inherit connections and watches; its calls with the parent's return
  * SLUICE_LOST. It may connect for itself: where the parent has used gRPC, which does not survive
@@ -60,7 +60,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* What the system calls a handle of memory. */
+/* The system's type for a handle of memory. */
 #if defined(_WIN32)
 typedef void* sluice_native_handle; /* a HANDLE; none is NULL */
 #else
@@ -87,7 +87,7 @@ typedef enum sluice_status {
 /* A few words on a status. Never null. */
 const char* sluice_status_string(sluice_status status);
 
-/* What the last call of this thread that failed had to say; "" before that. Good until the next. */
+/* The message of the last call of this thread that failed; "" before that. Good until the next. */
 const char* sluice_error_text(void);
 
 /* ---- connection ------------------------------------------------------------------------------ */
@@ -129,9 +129,9 @@ typedef enum sluice_backing {
   SLUICE_BACKING_MEMFD = 1,    /* can be mapped; on Windows a section */
   SLUICE_BACKING_DMABUF = 2,   /* dma-heap or udmabuf, where the daemon's host has them */
   SLUICE_BACKING_VULKAN = 3,   /* an opaque descriptor for VK_KHR_external_memory_fd and the like,
-                                * for trusted readers: on the daemon's GPU, which OpenCL, OpenGL and
-                                * Vulkan on that GPU open and nobody maps; without a GPU on the CPU's
-                                * device, and can be mapped */
+                                * for trusted readers. On the daemon's GPU, its OpenCL, OpenGL and
+                                * Vulkan open it and nobody maps it. Without a GPU it is on the
+                                * CPU's device, and can be mapped */
   SLUICE_BACKING_GRALLOC = 4,  /* a native_handle_t: one memfd and a few ints */
   SLUICE_BACKING_IMPORTED = 5, /* in descriptions only */
   SLUICE_BACKING_D3D11 = 6 /* Windows: a texture or buffer, for trusted readers; sluice_d3d11.h */
@@ -163,12 +163,11 @@ typedef struct sluice_shape {
 } sluice_shape;
 
 /* Readers are trusted not to write. Without it a read export is proof even against a reader who may
- * reopen descriptors of the daemon's user: once such a reader has one, nobody can export or map for
- * writing any more (so map before the read capability is handed on), and of memory other than
- * memfds only a dma-buf that was imported for reading only is exported for reading. On Linux the
- * daemon knows a reader by its user id alone: one that is not root's but has CAP_DAC_OVERRIDE on
- * the host can open what it was given for writing, until the memory is sealed for another reader.
- */
+ * reopen descriptors of the daemon's user. Once such a reader has one, nobody can export or map for
+ * writing any more, so map before the read capability is handed on. Of memory other than memfds
+ * only a dma-buf that was imported for reading only is exported for reading then. On Linux the
+ * daemon knows a reader by its user id alone. One that is not root's but has CAP_DAC_OVERRIDE on
+ * the host can open what it was given for writing, until the memory is sealed for another. */
 #define SLUICE_TRUST_READERS 1u
 
 typedef struct sluice_create_info {
@@ -184,15 +183,16 @@ typedef struct sluice_create_info {
 sluice_status sluice_create(sluice_connection* connection, const sluice_create_info* info,
                             sluice_capability* read, sluice_capability* write);
 
-/* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf; on
+/* A resource of the caller's memory: a memfd with F_SEAL_SHRINK and F_SEAL_GROW, or a dma-buf. On
  * Windows a committed section of the paging file, by a handle that has SECTION_QUERY besides the
  * rights to map: one of OpenFileMapping(FILE_MAP_READ) has not. `memory` stays the caller's, and
- * may be a descriptor for reading only. What cannot be written here, or is sealed against it, is
- * not exported for writing. A memfd that is not sealed against writing and cannot be (it has
- * F_SEAL_SEAL, or `memory` is for reading only) is not exported for reading to one who could open
- * it for writing again (SLUICE_TRUST_READERS says who), unless readers are trusted. Nor is a
- * section whose access list lets a reader make a handle for writing of it, as an ordinary one's
- * does: only one whose one entry gives OWNER RIGHTS (S-1-3-4) nothing is proof against that. */
+ * may be a descriptor for reading only. Memory that cannot be written here, or is sealed against
+ * it, is not exported for writing. Unless readers are trusted, two kinds are not exported for
+ * reading to one who could open them for writing again (SLUICE_TRUST_READERS says who). One is a
+ * memfd that is not sealed against writing and cannot be (it has F_SEAL_SEAL, or `memory` is for
+ * reading only). The other is a section whose access list lets a reader make a handle for writing,
+ * as an ordinary one's does. Only a list whose one entry gives OWNER RIGHTS (S-1-3-4) nothing
+ * prevents that. */
 sluice_status sluice_import(sluice_connection* connection, const sluice_create_info* info,
                             sluice_native_handle memory, sluice_capability* read,
                             sluice_capability* write);
@@ -241,9 +241,9 @@ typedef struct sluice_handle {
 } sluice_handle;
 
 /* The memory's native handle; on failure one without descriptors (fd_count 0, each of fds none),
- * which may be closed as well. With SLUICE_READ it cannot be written, however it is opened again;
- * of what is exported to trusted readers only, Vulkan's memory, Direct3D's and dma-bufs, the handle
- * is the writers', and `writable` alone says that it is not to be written. */
+ * which may be closed as well. With SLUICE_READ it cannot be written, however it is opened again.
+ * Memory that is exported to trusted readers only (Vulkan's, Direct3D's and dma-bufs) is an
+ * exception: its handle is the writers', and `writable` alone says that it is not to be written. */
 sluice_status sluice_export(sluice_connection* connection, const sluice_capability* capability,
                             sluice_access access, sluice_handle* handle);
 void sluice_handle_close(sluice_handle* handle); /* closes the first fd_count of its descriptors */

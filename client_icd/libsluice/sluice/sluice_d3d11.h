@@ -4,10 +4,10 @@
  *
  * sluice_export gives two handles of one: the resource's (ID3D11Device1::OpenSharedResource1) and
  * its fence's (ID3D11Device5::OpenSharedFence). The functions below open both on the program's
- * device and do what a turn asks of Direct3D. A program that does it itself keeps to this: a
+ * device and do what a turn asks of Direct3D. A program that does it itself keeps to these rules. A
  * writer's device signals the fence with hold.generation + 1 behind its work, before
- * sluice_release; whoever acquires waits for hold.generation, unless the hold is indeterminate or
- * the generation is 0; a reader releases once its device is done.
+ * sluice_release. Whoever acquires waits for hold.generation, unless the hold is indeterminate or
+ * the generation is 0. A reader releases once its device is done.
  *
  * Where Direct3D cannot share (Windows before 10 version 1703, Wine), sluice_create answers
  * SLUICE_UNSUPPORTED; SLUICE_BACKING_MEMFD, a section, is there everywhere, with the same turns.

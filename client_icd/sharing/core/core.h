@@ -17,7 +17,7 @@
 //     return sharing::EnqueueAcquire(Api::kXxx, {queue, count, objects, events, list, event});
 //   }
 //
-// What an acquire is made of, in the queue (staging; M only if there is something to wait for):
+// An acquire is made of these, in the queue (staging; M only if there is something to wait for):
 //
 //    [M: marker, the wait list] -> native thread: before(), Fetch each -> U: a user event of ours
 //    [W: a write per object, waits for U, its bytes fed on the worker's grant]
@@ -97,8 +97,8 @@ struct SyncArguments {
   cl_event* event;
 };
 
-// What an adapter wants done around the objects of one call, on the native thread of the first or
-// the last of them: waiting for a fence that the entry point issued; issuing one. Either may be
+// The steps that an adapter wants done around the objects of one call, on the native thread of the
+// first or the last: waiting for a fence that the entry point issued; issuing one. Either may be
 // empty. An error fails the command.
 struct SyncSteps {
   std::function<cl_int(absl::Time deadline)> before;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an adapter (gl.cc, egl.cc, gralloc.cc, ...) implements for the core: one native object, or
-// one level, subresource or plane of it, whose bytes an OpenCL memory object stands for.
+// The interface that an adapter (gl.cc, egl.cc, gralloc.cc, ...) implements for the core: one
+// native object, or one level, subresource or plane of it, whose bytes an OpenCL memory object
+// stands for.
 //
 // Owned by the SharedObject of a memory object. Unless a method says otherwise it runs on thread(),
 // one call at a time per thread, with no lock of the driver held. So does the work that another

@@ -78,7 +78,7 @@ bool NativeWatch::Turn::Start(absl::Time deadline) {
   ++state_->moves;
   if (phase_ == Phase::kGivenUp) return false;
   phase_ = Phase::kWorking;
-  // What has a bound of its own ends by itself at the deadline, and tells more.
+  // A call with a bound of its own ends by itself at the deadline, and tells more.
   due_ = deadline + state_->tick;
   return true;
 }

@@ -173,7 +173,7 @@ cl_int Pass::PostPrerequisites(const SyncArguments& arguments) {
     if (item.acquired && !pending && item.acquired->status() < 0)
       NoteFailure(item.acquired->status());
     acquiring = acquiring || pending;
-    // What has changed hands goes back, though another object's acquire may have failed.
+    // An object that has changed hands goes back, though another object's acquire may have failed.
     const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
     if (acquire_ || !(item.shared->changes_hands() || (item.moves && !failed))) {
       all_read = false;
@@ -356,8 +356,8 @@ void Pass::Run(size_t first) {
   return more ? RunOn(i) : status != CL_SUCCESS ? UndoAcquires(well, status) : Finish(status);
 }
 
-// The end of a pass that failed. What an acquire has taken so far, the first `count` objects, goes
-// back from the last to the first, each on its own thread, before anybody hears of the failure.
+// The end of a pass that failed. The objects that an acquire has taken so far, the first `count`,
+// go back from the last to the first, each on its own thread, before anybody hears of the failure.
 void Pass::UndoAcquires(size_t count, cl_int status) {
   if (!acquire_ || count == 0) return Finish(status);
   const auto undo = [self = shared_from_this(), count, status] {
@@ -405,7 +405,7 @@ cl_int Pass::AcquireItem(NativeObject& native, const Item& item, absl::Time dead
 
 cl_int Pass::ReleaseItem(NativeObject& native, const Item& item, absl::Time deadline) {
   const bool failed = failed_.load(std::memory_order_relaxed) != CL_SUCCESS;
-  // What was not acquired well, or not read well, is not stored: the bytes are not the object's.
+  // Bytes that were not acquired well, or not read well, are not stored: they are not the object's.
   if (failed && item.shared->way() == Way::kStaging) return native.ReleaseUnchanged(deadline);
   if (failed) return native.BreakOff(item.written, deadline);
   if (item.shared->way() == Way::kImport) return native.EndImported(item.written, deadline);

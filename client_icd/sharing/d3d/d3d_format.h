@@ -14,7 +14,7 @@ namespace sluice::client::sharing {
 // Of a DXGI_FORMAT; nothing if it is not in the table.
 std::optional<cl_image_format> FindDxgiFormat(uint32_t dxgi_format);
 
-// What a Direct3D 10 or 11 resource is, of its description.
+// The properties of a Direct3D 10 or 11 resource, from its description.
 struct D3dShape {
   enum class Kind { kBuffer, kTexture2d, kTexture3d };
   Kind kind = Kind::kBuffer;

@@ -55,7 +55,7 @@ void D3dThread::RunUntilEnded(const Call& call) {
       absl::MutexLock lock(&state.mu);
       state.mu.Await(absl::Condition(&has_work));
       if (call.ended) {
-        // What is left is another caller's, or the thread's if there is none.
+        // The jobs that are left are another caller's, or the thread's if there is none.
         if (--state.callers == 0 && !callers_only_) left.swap(state.jobs);
         break;
       }

@@ -6,8 +6,9 @@
 // used by the context's native thread, and while a call of ours waits for its own end, by the
 // calling thread. Any other device is used on the calling thread only: acquires and releases wait
 // there, and are refused if they come behind a user event without a status (gates.h), which nobody
-// could set meanwhile. What must be let go of when another thread handles the reply that ends it is
-// left to the thread that made the last such call, for the end of its next one (home_thread.h).
+// could set meanwhile. Another thread may handle the reply that ends a command. The thread that
+// made the last such call then lets go of the command's objects, at the end of its next call
+// (home_thread.h).
 //
 // "Any calls to Direct3D made after the call to clEnqueueRelease... will not start executing until
 // after all events in event_wait_list are complete and all work already submitted to command_queue

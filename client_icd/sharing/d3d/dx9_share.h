@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a context keeps that was created for media adapters of Direct3D 9 (cl_khr_dx9_media_sharing,
+// Kept by a context that was created for media adapters of Direct3D 9 (cl_khr_dx9_media_sharing,
 // OpenCL 2.2 Extension Specification, section 9.7): a reference to each adapter that its properties
 // name, at most one of each type. Thread-safe: constant.
 #pragma once

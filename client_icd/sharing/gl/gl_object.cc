@@ -88,8 +88,8 @@ absl::Status GlObject::AttachSemaphores(ShadowSemaphores semaphores, std::functi
                               : absl::UnavailableError("OpenGL does not answer in time");
 }
 
-// What was enqueued ends, and with it the signal that somebody waits for: looked at later, since
-// nobody waits for the look.
+// Looks whether the enqueued work ends, and with it the signal that somebody waits for. This is
+// done later, since nobody waits for the look.
 void GlObject::Watch(GLsync fence) {
   share_->Post([fence, stuck = stuck_](GlContexts& contexts) {
     const cl_int status = contexts.Wait(fence, absl::Now() + kGlPatience);

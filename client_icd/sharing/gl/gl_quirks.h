@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What OpenGL drivers of the application's host do in ways of their own, as named facts: the only
-// file of the client that names one. Everything else asks GlCaps. Each fact says which version was
-// seen to do it and when it may go. (The worker's own drivers: daemon/worker/driver_quirks.h.)
+// Peculiarities of OpenGL drivers of the application's host, as named facts: the only file of the
+// client that names a driver. Everything else asks GlCaps. Each fact says which version was seen to
+// do it and when it may go. (The worker's own drivers: daemon/worker/driver_quirks.h.)
 //
 // These are kept without a fact, since they are right with every driver:
 //

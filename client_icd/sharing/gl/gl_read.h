@@ -31,9 +31,10 @@ std::optional<GlRead> ChooseGlRead(GlContexts& contexts, const GlFormat& format)
 void NarrowElements(const GlFormat& format, const GlRead& read, const uint8_t* wide, size_t count,
                     uint8_t* out);
 
-// What GL reads of a format with stencil to floats and stencils, and back to the same bits. Not
-// left to GL, which keeps the stencil where it blits depth alone, but not the depth. A driver may
-// make floats of 24 bits and round them down, so that all that a kernel leaves alone would change.
+// Split what GL reads of a format with stencil into floats and stencils, and join them to the same
+// bits. Not left to GL, which keeps the stencil where it blits depth alone, but not the depth. A
+// driver may make floats of 24 bits and round them down, so that all that a kernel leaves alone
+// would change.
 void SplitDepthStencils(const GlFormat& format, const uint8_t* in, size_t count, uint8_t* floats,
                         uint8_t* stencils);
 void JoinDepthStencils(const GlFormat& format, const uint8_t* floats, const uint8_t* stencils,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the worker as a buffer of ours in the application's share group, imported through
-// GL_EXT_memory_object_fd: the GL's end of a device shadow. What GlHolding packs into it, OpenCL
-// has without a copy between the processes.
+// GL_EXT_memory_object_fd: the GL's end of a device shadow. OpenCL has what GlHolding packs into
+// it, without a copy between the processes.
 //
 // GL thread only, but for its destruction. The memory is the worker's: its bytes may change at any
 // time and are data, never structure.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What X reports as an error after the fact goes to a handler that belongs to the whole process
-// and, unless somebody replaces it, ends it. While we talk GLX, ours stands before the
-// application's and passes on what is not about GLX on that connection.
+// X reports some errors after the fact, to a handler that belongs to the whole process and, unless
+// somebody replaces it, ends it. While we talk GLX, ours stands before the application's and passes
+// on what is not about GLX on that connection.
 #include <algorithm>
 #include <atomic>
 #include <functional>

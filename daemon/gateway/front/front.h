@@ -55,7 +55,7 @@ class Front {
   // This call has shown who its peer is. False: there are as many connections as there may be.
   virtual bool Known(const grpc::ServerContext& call) = 0;
 
-  // What has just been written to this call is sent now, by the calling thread, without waiting for
+  // Sends what has just been written to this call now, on the calling thread, without waiting for
   // one of the front's to wake up.
   virtual void SendNow(const grpc::ServerContext& call) = 0;
 

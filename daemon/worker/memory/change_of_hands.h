@@ -67,8 +67,8 @@ struct ChangeOfHands {
   mutable std::shared_ptr<Taking> taking;
 };
 
-// What the device's driver needs to be told, if it imports handles of that type; else the status
-// names `extension`.
+// All that the device's driver needs to be told, if it imports handles of that type; else the
+// status names `extension`.
 absl::StatusOr<std::shared_ptr<ChangeOfHands>> FindChangeOfHands(
     const DeviceObject& device, cl_external_memory_handle_type_khr type,
     absl::string_view extension);

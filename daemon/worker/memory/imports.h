@@ -6,8 +6,8 @@
 // Owned by Session. The main thread takes when the channel is readable, the session thread when a
 // command asks; a descriptor that no command asked for is closed with the process. Thread-safe.
 // The peer is hostile: a message of another form, a second descriptor, a token twice, or more than
-// kMaxWaiting that nobody asked for end the session. What a descriptor is, is for the command to
-// find out (broker/os/foreign_memory.h).
+// kMaxWaiting that nobody asked for end the session. The command finds out what a descriptor is
+// (broker/os/foreign_memory.h).
 #pragma once
 
 #include <cstddef>

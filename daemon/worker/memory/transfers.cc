@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kChunksInFlight = 8;
 constexpr uint64_t kSmallestChunk = 1 << 20;
 constexpr uint64_t kLargestChunk = 4 << 20;
-// What a session has to move before pinning staging memory, once, is worth its milliseconds.
+// A session has to move so much before pinning staging memory, once, is worth its milliseconds.
 constexpr uint64_t kPinAfterBytes = 4 << 20;
 constexpr uint64_t kStagingBytes = 128 << 20;
 

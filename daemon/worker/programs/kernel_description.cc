@@ -48,9 +48,9 @@ bool IsImageTypeName(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// What of a value's size is a handle, under whatever name: only the driver tells, by what it makes
-// of a null one. (A driver may take it; a sampler that has another name than sampler_t is nothing
-// to it anyway.)
+// A value of a handle's size may be a handle, under whatever name: only the driver tells, by what
+// it makes of a null one. (A driver may take it; a sampler that has another name than sampler_t is
+// nothing to it anyway.)
 pb::KernelArgDescription::Kind AskForHandle(cl_kernel kernel, cl_uint index) {
   const void* const none = nullptr;
   switch (cl().clSetKernelArg(kernel, index, sizeof(none), &none)) {

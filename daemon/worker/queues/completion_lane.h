@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Completions watches, and its place in a queue. For completions.cc alone.
+// An event that Completions watches, and its place in a queue. For completions.cc alone.
 #pragma once
 
 #include <cstdint>

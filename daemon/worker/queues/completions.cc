@@ -24,8 +24,8 @@ constexpr cl_int kFailedByWait = -1;
 
 namespace {
 
-// What drivers are to call back for in the sessions of a pool, by numbers: a session that has ended
-// takes its own away, and who calls back after that finds nothing.
+// The events that drivers are to call back for in the sessions of a pool, by numbers: a session
+// that has ended takes its own away, and who calls back after that finds nothing.
 struct PooledCallbacks {
   struct Entry {
     Completions* owner = nullptr;

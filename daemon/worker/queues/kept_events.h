@@ -3,8 +3,8 @@
 // have ended, for drivers that free (DriverQuirks::frees_failed_commands). Such a driver frees a
 // command that has failed by one of its dependencies and touches it again, at once and when another
 // one fails ("PTHREAD ERROR", the process aborts). With the event alive it finds it failed, and all
-// is well. What has failed is kept beyond that, since a thread of the driver's that tells of a
-// failure may not be through, until its queue and context go. Session thread only.
+// is well. An event that has failed is kept beyond that, until its queue and context go, since a
+// thread of the driver's that tells of a failure may not be through. Session thread only.
 #pragma once
 
 #include <cstddef>

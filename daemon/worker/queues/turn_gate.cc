@@ -59,8 +59,8 @@ bool TurnGate::IsSilent() const {
          wire::kTurnSilenceNs;
 }
 
-// What is under way is less than the credit, or nothing has ended since then: the command may be
-// what that waits for. 0: it has not waited yet.
+// The work under way is less than the credit, or nothing has ended since then: the command may be
+// what that work waits for. 0: it has not waited yet.
 bool TurnGate::HasCredit(int64_t since_ns) const {
   const auto count = static_cast<int64_t>(running_.count());
   if (count == 0) return true;

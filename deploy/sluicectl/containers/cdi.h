@@ -43,8 +43,8 @@ struct CdiFinding {
   bool is_error = true;  // Else a warning: some runtimes, or some containers.
 };
 
-// What is wrong with a file's text, as runtimes see it; of Sluice's kind also whether what it
-// mounts is there, and whole.
+// The faults of a file's text, as runtimes see them; of Sluice's kind also whether what it mounts
+// is there, and whole.
 std::vector<CdiFinding> ExamineCdi(const std::string& text);
 
 // The kind of a CDI file; "" if it is none.

@@ -19,7 +19,7 @@ AllFlags& TheFlags() {
   return *flags;
 }
 
-// What is wrong with an option's value, where the option is read.
+// Says what is wrong with an option's value, where the option is read.
 CLI::Validator CheckedBy(absl::Status (*check)(const std::string&)) {
   return CLI::Validator([check](std::string& value) { return std::string(check(value).message()); },
                         "");

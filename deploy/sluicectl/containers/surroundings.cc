@@ -29,7 +29,7 @@ std::string ContainerAround() {
   for (const Mark& mark : kMarks) {
     if (std::filesystem::exists(mark.path, error)) return mark.name;
   }
-  // What podman, systemd-nspawn, LXC and bubblewrap's users set.
+  // Set by podman, systemd-nspawn, LXC and bubblewrap's users.
   const char* variable = std::getenv("container");
   if (variable == nullptr || variable[0] == '\0') return "";
   return absl::StrCat("a container (", variable, ")");

@@ -123,7 +123,7 @@ cl_int MakeImage(const pb::CreateImportedImage& cmd, const wire::ImageLayout& la
   return CL_INVALID_OPERATION;
 }
 
-// What the client's texture becomes, with what is done when it changes hands; or why nothing.
+// Makes `memory` of the client's texture, with what is done when it changes hands; or says why not.
 absl::Status OpenTexture(Session& session, const pb::CreateImportedImage& cmd, int fd,
                          MemoryObject* memory) {
   if (cmd.memory().handle() != pb::IMPORTED_HANDLE_D3D11_TEXTURE)

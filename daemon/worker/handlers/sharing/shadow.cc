@@ -48,7 +48,7 @@ absl::Status SendShadow(Session& session, const MemoryObject& memory,
                          memory.shadow()->semaphores != nullptr ? 3 : 1);
 }
 
-// What changes hands, a shadow or an imported texture, and what happens to it on the way.
+// An object that changes hands, a shadow or an imported texture, and what happens to it on the way.
 struct HandOver {
   std::shared_ptr<MemoryObject> memory;
   std::shared_ptr<MemoryObject> image;  // Null: nothing is copied.
