@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sharing with OpenGL costs, beside the same work without the extension, in one process.
+// The cost of sharing with OpenGL, beside the same work without the extension, in one process.
 //
 //   gl_bench [--quick]
 //
@@ -164,7 +164,7 @@ double FramesPerSecond(const Texture& out, int frames, const std::function<void(
   return frames / seconds;
 }
 
-// What every program can do that has OpenGL and OpenCL, of one size.
+// Measures what every program can do that has OpenGL and OpenCL, of one size.
 void MeasureCopies(const Device& device, const Size& size, int repeats, Rows* rows) {
   const size_t bytes = size.bytes();
   std::vector<uint8_t> from(bytes, 1), to(bytes, 2);

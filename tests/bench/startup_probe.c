@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small process for the rows that need a fresh one: the first platform query, the time at which
-// the first device is known (on the monotonic clock, for the parent to subtract its own), and how
-// much resident memory and how many threads OpenCL adds to a plain process. The heap shared with
-// the worker is left out: it is counted as shared memory by the kernel. Of the rest, pages that
-// were written, which only this process has, are told apart from those of files, which all
-// processes with the same libraries share. Prints one JSON object.
+// A small process for the rows that need a fresh one. It measures the first platform query, and the
+// time at which the first device is known (on the monotonic clock, for the parent to subtract its
+// own). It also tells how much resident memory and how many threads OpenCL adds to a plain process.
+// The heap shared with the worker is left out: it is counted as shared memory by the kernel. Of the
+// rest, pages that were written, which only this process has, are told apart from those of files,
+// which all processes with the same libraries share. Prints one JSON object.
 //
 // usage: startup_probe query|memory
 #include "../system/programs/ocl.h"

@@ -24,7 +24,7 @@ namespace sluice::complete_driver {
 // PoCL's own table, as it was.
 const cl_icd_dispatch& Pocl();
 
-// What a query hands out, by the rules of section 4.1: too small a buffer is CL_INVALID_VALUE.
+// Hands out a query's answer, by the rules of section 4.1: too small a buffer is CL_INVALID_VALUE.
 inline cl_int Give(const void* value, size_t bytes, size_t room, void* out, size_t* bytes_out) {
   if (out != nullptr && room < bytes) return CL_INVALID_VALUE;
   if (out != nullptr) std::memcpy(out, value, bytes);
@@ -52,7 +52,7 @@ void ReplaceProgramFunctions(cl_icd_dispatch* table);
 void ReplaceKernelFunctions(cl_icd_dispatch* table);
 void ReplaceWhatLosesDevices(cl_icd_dispatch* table);  // The last.
 
-// What kernels are told of an object, as a value of 64 bits; 0 if it is none.
+// The value of 64 bits that kernels are told of an object; 0 if it is none.
 cl_ulong AddressOfPipe(cl_mem memory);
 cl_ulong SizeOfDeviceQueue(cl_command_queue queue);
 

@@ -118,7 +118,8 @@ TEST_F(KernelTest, InfoRefusals) {
             clGetKernelInfo(nullptr, CL_KERNEL_NUM_ARGS, sizeof(value), value, nullptr));
 }
 
-// What a work-group of a kernel may be can be asked, with and without naming the only device.
+// The sizes that a kernel's work-groups may have can be asked, with and without naming the only
+// device.
 TEST_F(KernelTest, WorkGroupInfo) {
   const Own<cl_kernel> kernel = Kernel("group_of_8");
   for (cl_device_id which : {device(), static_cast<cl_device_id>(nullptr)}) {

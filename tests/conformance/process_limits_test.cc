@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver does in a process that has come to a limit of its own (setrlimit), and what it
-// takes of one that waits.
+// The driver in a process that has come to a limit of its own (setrlimit), and what it takes of one
+// that waits.
 #include <sys/resource.h>
 #include <unistd.h>
 

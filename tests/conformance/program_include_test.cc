@@ -187,7 +187,7 @@ TEST_F(ProgramIncludeTest, FromTheRoot) {
   EXPECT_EQ(ValueOfA("#include \"a.h\"", "-I " + below), 42);
 }
 
-// What a program's own macros put together, as hashcat does: INCLUDE_PATH/a.h.
+// A path that a program's own macros put together, as hashcat does: INCLUDE_PATH/a.h.
 constexpr char kComputed[] =
     "#define M2S_(x) #x\n#define M2S(x) M2S_(x)\n#include M2S(INCLUDE_PATH/a.h)\n";
 

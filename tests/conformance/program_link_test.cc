@@ -256,7 +256,7 @@ TEST_F(ProgramLinkTest, CompileAndLinkNotify) {
   EXPECT_EQ(links.load(), 1);
 }
 
-// What is told of kernels' arguments is what the compilation asked for, if anything; PoCL goes by
+// The answer about kernels' arguments is what the compilation asked for, if anything; PoCL goes by
 // the link's options.
 TEST_F(ProgramLinkTest, ArgumentInfo) {
   const char* const source = "kernel void k(global int* out) { out[0] = 1; }";

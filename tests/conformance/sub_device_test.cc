@@ -177,7 +177,7 @@ TEST_F(SubDeviceTest, ProgramsRunWhereTheyAreBuilt) {
   }
 }
 
-// What is built for a device can be used by its sub-devices, for which nothing else was built
+// Programs built for a device can be used by its sub-devices, for which nothing else was built
 // (clGetProgramBuildInfo): programs that were built, and linked ones. They tell of it too.
 TEST_F(SubDeviceTest, ProgramsOfTheParent) {
   if (!Has(CL_DEVICE_PARTITION_BY_COUNTS) || !HasCompiler())

@@ -57,8 +57,8 @@ TEST_F(TerminateTest, OnlyIfAskedFor) {
   EXPECT_CL("clTerminateContextKHR.asked_not_to", CL_INVALID_OPERATION, terminate_(plain));
 }
 
-// What was released while a command still used it is told of by its destructor callback, though the
-// context is terminated before the command has ended.
+// An object that was released while a command still used it is told of by its destructor callback,
+// though the context is terminated before the command has ended.
 TEST_F(TerminateTest, TellsOfWhatWasReleasedBefore) {
   const Own<cl_context> doomed = Terminatable();
   cl_int status = CL_SUCCESS;

@@ -108,7 +108,7 @@ class FakeCl {
   void set_gpu_semaphores(bool imports);
   // Semaphores that were signalled twice, or waited for in vain (10 s).
   int misused_semaphores() const;
-  // What was said of imported memory, in order: true, acquire; false, release.
+  // The changes of imported memory's owner that were said, in order: true, acquire; false, release.
   std::vector<bool> ownership_changes() const;
   // Called when such a command runs, on the driver's thread; what it returns is its status.
   void set_on_ownership_change(std::function<cl_int(bool acquire)> on_change);

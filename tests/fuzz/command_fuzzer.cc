@@ -22,7 +22,7 @@
 #include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/grammar.h"
 
-// What is in flight when a session is torn down stays behind, as in a worker, where nothing is torn
+// Commands in flight when a session is torn down stay behind, as in a worker, where nothing is torn
 // down at all.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 

@@ -149,8 +149,8 @@ class Daemon {
     capabilities_.push_back(made->write.Encode());
   }
 
-  // What a client says, or, if it is one byte, a capability that a client was given: the random 16
-  // bytes cannot be guessed by a fuzzer either.
+  // The bytes that a client says, or, if it is one byte, a capability that a client was given: the
+  // random 16 bytes cannot be guessed by a fuzzer either.
   std::string Capability(const std::string& said) const {
     if (said.size() != 1 || capabilities_.empty()) return said;
     return capabilities_[static_cast<uint8_t>(said[0]) % capabilities_.size()];

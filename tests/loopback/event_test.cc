@@ -108,7 +108,8 @@ TEST_F(EventLoopbackTest, ForgottenUserEventsFail) {
   EXPECT_EQ(Completed(second).status(), CL_COMPLETE);
 }
 
-// What waits for a user event runs when the event is set, and fails when it is set to an error.
+// A command that waits for a user event runs when the event is set, and fails when it is set to an
+// error.
 TEST_F(EventLoopbackTest, UserEventsGateCommands) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);

@@ -59,7 +59,7 @@ class LoopbackClient {
   ReceivedReply WaitFor(const std::function<bool(const ReceivedReply&)>& wanted);
   // Until something that no reply tells has happened.
   void WaitUntil(const std::function<bool()>& happened);
-  // What has come so far and nobody has asked for, in order.
+  // The replies that have come so far and nobody has asked for, in order.
   std::vector<ReceivedReply> TakeAll();
 
   // A command through and back, so that everything sent before has been handled.
@@ -139,7 +139,7 @@ class LoopbackTest : public ::testing::Test {
   std::unique_ptr<LoopbackClient> client_;
 };
 
-// What was sent through any LoopbackClient, for every_command_is_tested.
+// Notes what was sent through any LoopbackClient, for every_command_is_tested.
 void NoteSentCommand(int body_case);
 
 }  // namespace sluice::worker

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is remembered of the arguments of kernels in program binaries, with a driver that forgets it
-// as NVIDIA's does.
+// The record of the arguments of kernels in program binaries, with a driver that forgets them as
+// NVIDIA's does.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -118,7 +118,7 @@ TEST_F(ProgramBinaryLoopbackTest, DamagedRecords) {
   }
 }
 
-// What was written down by older rules, under the name of that time, is not believed.
+// A record of older rules, under the name of that time, is not believed.
 TEST_F(ProgramBinaryLoopbackTest, RecordsOfOlderRules) {
   const std::string binary = BinariesOf(MakeProgram(context_, "src"));
   fs::path record;

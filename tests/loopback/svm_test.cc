@@ -244,8 +244,8 @@ TEST_F(SvmLoopbackTest, BuffersKeepFreedMemory) {
   Free(svm);
 }
 
-// What is allocated counts as memory of the session's, as a buffer's does, until the last buffer
-// over it has gone; over the limit there is none.
+// An allocation counts as memory of the session's, as a buffer's does, until the last buffer over
+// it has gone; over the limit there is none.
 TEST_F(SvmLoopbackTest, AllocationsAreCharged) {
   Quota& quota = client_->session().quota();
   const uint64_t before = quota.memory_bytes();

@@ -90,7 +90,7 @@ TEST_F(TurnLoopbackTest, WaitsForItsTurn) {
   EXPECT_EQ(words_.waiting.load(), 0u);
 }
 
-// What was given to the driver in the turn before goes on and is told, in every way of looking.
+// Commands given to the driver in the turn before go on and are told, in every way of looking.
 TEST_F(TurnLoopbackTest, WhatIsUnderWayEndsWhileTheNextWaits) {
   for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {
     Prepare(vendor, Pays::kEverywhere);
@@ -259,7 +259,7 @@ TEST_F(PacedLoopbackTest, WhatNobodyAsksAboutIsCounted) {
   client_->WaitUntil([this] { return fake_->Count(kLaunch) == 2 && words_.running == 0; });
 }
 
-// What is under way may wait for what is held back, as a kernel that looks at shared memory does.
+// Work under way may wait for what is held back, as a kernel that looks at shared memory does.
 TEST_F(PacedLoopbackTest, WithoutAnyProgressTheNextGoesAllTheSame) {
   fake_->HoldCommands();
   Launch(queue_);

@@ -49,7 +49,7 @@ class UnaskedLoopbackTest : public LoopbackTest {
   }
 };
 
-// What succeeds has no answer, and is there for the next command.
+// A creation that succeeds has no answer, and its object is there for the next command.
 TEST_F(UnaskedLoopbackTest, SuccessIsSilent) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);
@@ -58,8 +58,8 @@ TEST_F(UnaskedLoopbackTest, SuccessIsSilent) {
   for (const ReceivedReply& one : client_->TakeAll()) EXPECT_FALSE(one.reply.has_answer());
 }
 
-// What the driver refuses is told to the context, once; its id, and what is made from it, stand for
-// the failure with the driver's code.
+// The driver's refusal is told to the context, once; the object's id, and what is made from it,
+// stand for the failure with the driver's code.
 TEST_F(UnaskedLoopbackTest, FailedObjectFailsWhatNamesIt) {
   const uint64_t context = MakeContext();
   const uint64_t queue = MakeQueue(context);

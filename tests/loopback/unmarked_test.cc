@@ -145,7 +145,7 @@ TEST_F(UnmarkedLoopbackTest, BarriersOfAFullRingHaveNoEvents) {
   EXPECT_LT(WithEvent("clEnqueueBarrierWithWaitList"), 20u);
 }
 
-// What is written is kept until it has been written, also beyond the queue's release.
+// Bytes to be written are kept until they have been written, also beyond the queue's release.
 TEST_F(UnmarkedLoopbackTest, PayloadsAreKept) {
   for (const cl_uint vendor : {cl_uint{0}, kNvidia}) {
     for (const bool release : {false, true}) {

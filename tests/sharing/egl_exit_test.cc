@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What exit does while a fence of GL is awaited, and right after a session was lost. (On Windows a
-// program's own handlers run before any library's: nothing there could tell.)
+// Exit while a fence of GL is awaited, and right after a session was lost. (On Windows a program's
+// own handlers run before any library's: nothing there could tell.)
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

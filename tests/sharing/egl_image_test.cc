@@ -74,7 +74,7 @@ class EglImages : public WithGl {
   PFNEGLDESTROYIMAGEKHRPROC destroy_image_ = nullptr;
 };
 
-// What GL wrote into the image's texture OpenCL reads, and the reverse; also from an OpenCL context
+// OpenCL reads what GL wrote into the image's texture, and the reverse; also from an OpenCL context
 // that knows nothing of GL, and after the EGLImage itself has been destroyed.
 TEST_P(EglImages, RoundTrip) {
   const Format& format = FormatOf(GL_RGBA8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of events of fences start from, GL's and EGL's. Owner: each test has its own.
+// The start of the tests of events of fences, GL's and EGL's. Owner: each test has its own.
 #pragma once
 
 #include "tests/sharing/gl_fixture.h"

@@ -169,7 +169,7 @@ TEST_P(GlKernels, EveryTargetAndLevel) {
 // A kernel copies a texture of every format of table 9.4 that the device has, by the functions of
 // its kind: GL reads what it makes of images of OpenCL's own with the same bits. Those are the same
 // bits, but for a format that the driver copies otherwise (PoCL 3.1 one of single halves: zeros).
-// (What an sRGB image is written with is converted, where it can be written at all.)
+// (Values written to an sRGB image are converted, where it can be written at all.)
 TEST_P(GlKernels, EveryFormat) {
   constexpr Size kSize = {19, 11, 1};
   int copied = 0;

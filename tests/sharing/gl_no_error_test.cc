@@ -11,7 +11,7 @@ class GlNoError : public WithGl {
  protected:
   Promise promise() const override { return Promise::kNoError; }
 
-  // What became of the acquire, or else of the release, with a write of OpenCL's between them.
+  // The status of the acquire, or else of the release, with a write of OpenCL's between them.
   cl_int WriteThrough(cl_mem memory, const std::vector<uint8_t>& bytes) {
     cl_event event = nullptr;
     EXPECT_EQ(Acquire(memory, &event), CL_SUCCESS);
@@ -32,7 +32,7 @@ class GlNoError : public WithGl {
     clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
     return status;
   }
-  // What became of the acquire, which reads the contents.
+  // The status of the acquire, which reads the contents.
   cl_int ReadThrough(cl_mem image) {
     cl_event event = nullptr;
     EXPECT_EQ(Acquire(image, &event), CL_SUCCESS);

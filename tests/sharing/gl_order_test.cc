@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a release waits for in its call (OpenCL 2.2 Extension Specification, section 9.5.5), and
-// what it answers if that fails.
+// Tests of what a release waits for in its call (OpenCL 2.2 Extension Specification, section
+// 9.5.5), and of its answer if that fails.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -157,7 +157,7 @@ TEST_P(GlOrder, NothingToDoWaitsForItsList) {
                 CL_SUCCESS);
       ASSERT_EQ(clEnqueueMarkerWithWaitList(queue(), 0, nullptr, after.Out()), CL_SUCCESS);
       ASSERT_EQ(clFlush(queue()), CL_SUCCESS);
-      // What ends without the gate has ended by the time that this has, on another queue.
+      // A command that ends without the gate has ended by the time that this has, on another queue.
       const Own<cl_command_queue> other(
           clCreateCommandQueueWithProperties(context(), device(), nullptr, &status));
       Own<cl_event> answered;

@@ -92,7 +92,7 @@ TEST_P(GlRefusals, ContextProperties) {
   EXPECT_EQ(CreateWith({CL_GL_CONTEXT_KHR, 0, name, 0}), CL_SUCCESS);
   EXPECT_EQ(Query({CL_GL_CONTEXT_KHR, 0}), CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR);
   if (name != CL_GLX_DISPLAY_KHR) {
-    // What is no context of that display, and what is no display.
+    // First no context of that display, then no display.
     EXPECT_EQ(CreateWith({CL_GL_CONTEXT_KHR, 0x1234560, name, display}),
               CL_INVALID_GL_SHAREGROUP_REFERENCE_KHR);
     EXPECT_EQ(CreateWith({CL_GL_CONTEXT_KHR, gl, name, 0x1234560}),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sharing must leave alone, and what it must survive: the application's GL state, deleted
-// objects, contexts that go early, commands that wait for the application.
+// Sharing must leave alone the application's GL state, and must survive this: deleted objects,
+// contexts that go early, commands that wait for the application.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -296,7 +296,7 @@ TEST_P(GlState, FailedGate) {
   EXPECT_EQ(std::memcmp(bytes.data(), values.data(), 256), 0);
 }
 
-// What one queue acquired another uses, ordered by events across queues.
+// One queue uses what another acquired, ordered by events across queues.
 TEST_P(GlState, WaitListsAcrossQueues) {
   const std::vector<cl_uint> values(1024, 10);
   const GLuint buffer = Buffer(values.data(), 4096);
@@ -386,7 +386,7 @@ TEST_P(GlState, NothingStaysInTheShareGroup) {
 TEST_P(GlState, ManyFrames) {
   constexpr size_t kSide = 256;
   constexpr cl_uint kLives = 40, kWarm = 20, kFrames = 4;
-  // What a leak of one image, or of its copy, per life or frame would exceed in every round. An
+  // A leak of one image, or of its copy, per life or frame would exceed this in every round. An
   // allocator's free memory comes and goes by more (Mesa 25.0 with glibc 2.41): the growth of one
   // round alone says nothing.
   constexpr size_t kGrowth = kSide * kSide * 4 * kLives * 3 / 4;

@@ -14,8 +14,8 @@ constexpr uint64_t kAllocationBytes = 4096;
 
 using GrallocResources = SharedResources;
 
-// What the daemon allocated is what a kernel's queue reads and fills, and what the program that
-// made it sees; the size is the allocation's. Also over a network, where only the client has it.
+// A kernel's queue reads and fills what the daemon allocated, and the program that made it sees
+// that; the size is the allocation's. Also over a network, where only the client has it.
 TEST_F(GrallocResources, HandleIsPassedOn) {
   using Sync = cl_int(CL_API_CALL*)(cl_command_queue, cl_uint, const cl_mem*, cl_uint,
                                     const cl_event*, cl_event*);

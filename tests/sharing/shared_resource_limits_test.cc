@@ -27,7 +27,7 @@ constexpr int kWrote = 19;
 class Stderr {
  public:
   Stderr() : file_(std::tmpfile()) { ::dup2(::fileno(file_), STDERR_FILENO); }
-  // What the scene ends with instead of `code`, if somebody did.
+  // The code with which the scene ends instead of `code`, if somebody wrote to stderr.
   int Check(int code) {
     char text[512];
     std::rewind(file_);

@@ -193,7 +193,7 @@ TEST_F(SharedResources, AcquireAndRelease) {
   Finish();
 }
 
-// What is not acquired is not used, and what was made for reading is not written.
+// A resource that is not acquired is not used, and one that was made for reading is not written.
 TEST_F(SharedResources, UseNeedsATurn) {
   SKIP_OVER_NETWORK();
   const Made made = MakeBuffer();

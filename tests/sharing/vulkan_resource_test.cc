@@ -113,8 +113,8 @@ class VulkanResources : public SharedResources {
   bool mappable_ = false;
 };
 
-// What a kernel writes in one session, another's commands read, by the best way that there is.
-// Fresh memory is zero to its last byte, though that of the round before was not and has just gone.
+// Another session's commands read what a kernel writes in one, by the best way that there is. Fresh
+// memory is zero to its last byte, though that of the round before was not and has just gone.
 TEST_F(VulkanResources, KernelToOtherSession) {
   const char* source =
       "kernel void mark(global uchar* bytes, uint round) {"

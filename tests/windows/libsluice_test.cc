@@ -116,7 +116,7 @@ int RunChildPart(const std::string& part, int argc, char** argv) {
 
 namespace {
 
-// What one process writes in its turn, another reads in its own, frame after frame, each byte.
+// Another process reads in its turn what one writes in its own, frame after frame, each byte.
 TEST(LibsluiceTest, FramesBetweenProcesses) {
   broker::Client client;
   sluice_capability read, write;
@@ -220,7 +220,7 @@ TEST(LibsluiceTest, Direct3dSharesOrSaysWhy) {
     EXPECT_EQ(sluice_map(&handle, &mapped), SLUICE_UNSUPPORTED);
     sluice_handle_close(&handle);
   }
-  // What is none of Direct3D's is not opened as if it were, whatever the device.
+  // Memory that is none of Direct3D's is not opened as if it were, whatever the device.
   client.MakeBuffer(4096, &read, &write, SLUICE_TRUST_READERS);
   sluice_d3d11* opened = nullptr;
   auto* no_device = reinterpret_cast<ID3D11Device*>(&client);  // It is not touched.

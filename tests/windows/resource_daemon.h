@@ -41,7 +41,7 @@ class Process {
 class ResourceDaemon {
  public:
   ResourceDaemon();
-  // What to connect to, and the pipe's own name.
+  // The address to connect to, and the pipe's own name.
   const std::string& endpoint() const { return endpoint_; }
   std::string pipe_name() const { return R"(\\.\pipe\)" + endpoint_.substr(5); }
   void Kill() { process_->Kill(); }

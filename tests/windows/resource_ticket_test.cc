@@ -97,7 +97,7 @@ TEST_F(TicketTest, IsGoodForOneConnection) {
   EXPECT_EQ(Ask(first.get(), token()), grpc::PERMISSION_DENIED);
 }
 
-// What is no token, or nearly one, is nobody's, also where a token has been shown before.
+// A text that is no token, or nearly one, is nobody's, also where a token has been shown before.
 TEST_F(TicketTest, WrongTokensAreNobodys) {
   const auto stub = Connect();
   std::string almost = token();

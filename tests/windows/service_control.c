@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a service answers to a control that sc.exe under Wine has no command for, and what it then
-// says of itself:
+// A service's answers to a control that sc.exe under Wine has no command for, and what it then says
+// of itself:
 //   service_control NAME pause|continue|paramchange|interrogate|query|stop
 // `stop` has a line for each thing that it says until it has stopped, for a minute at most.
 #include <stdio.h>

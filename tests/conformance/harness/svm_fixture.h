@@ -28,7 +28,7 @@ class WithSvm : public WithProgram {
   cl_int Unmap(void* memory) const {
     return clEnqueueSVMUnmap(queue(), memory, 0, nullptr, nullptr);
   }
-  // What the host does to shared memory that it has mapped, and sees there. Blocking.
+  // The host's writes to shared memory that it has mapped, and its reads there. Blocking.
   void Store(cl_int* memory, const std::vector<cl_int>& values) const {
     const size_t bytes = values.size() * sizeof(cl_int);
     ASSERT_EQ(clEnqueueSVMMap(queue(), CL_TRUE, CL_MAP_WRITE, memory, bytes, 0, nullptr, nullptr),

@@ -23,7 +23,8 @@ class BufferTransferTest : public WithQueue {
   Own<cl_mem> foreign_;
 };
 
-// What is written, blocking or not, is read back at every size from one byte to several megabytes.
+// Bytes that are written, blocking or not, are read back at every size from one byte to several
+// megabytes.
 TEST_F(BufferTransferTest, WritesComeBackAtEverySize) {
   for (size_t bytes : {size_t{1}, size_t{3}, size_t{64}, size_t{4095}, size_t{4096}, size_t{65537},
                        size_t{1} << 20, (size_t{5} << 20) + 13}) {

@@ -35,7 +35,7 @@ class Image2dFromBufferTest : public WithImages {
   }
 };
 
-// What is written to the one is read from the other, each row where the pitch says; bytes between
+// Bytes written to the one are read from the other, each row where the pitch says; bytes between
 // the rows belong to the buffer alone.
 TEST_F(Image2dFromBufferTest, BytesAreShared) {
   const size_t pitch = Pitch() * 2;

@@ -463,7 +463,7 @@ TEST_F(MapTest, PointersOutliveAFailedMap) {
   }
 }
 
-// What the host may do with memory decides which maps there are, and nothing else: each has the
+// The host's access to memory decides which maps there are, and nothing else: each has the
 // contents, and the device has them too where nothing was written over them.
 class HostAccessTest : public MapTest {
  protected:

@@ -63,7 +63,7 @@ TEST_F(SvmTest, NullHandles) {
             clSetKernelExecInfo(nullptr, CL_KERNEL_EXEC_INFO_SVM_PTRS, sizeof(list), list));
 }
 
-// What the host writes while it has the memory mapped, a kernel sees, and the other way round.
+// A kernel sees what the host writes while it has the memory mapped, and the other way round.
 TEST_F(SvmTest, HostAndDeviceShareMemory) {
   REQUIRE_SVM();
   cl_int* memory = Alloc();
@@ -216,7 +216,7 @@ TEST_F(SvmTest, EnqueuedFree) {
 }
 
 // Section 5.2.1: a buffer with CL_MEM_USE_HOST_PTR over shared memory "has the shared memory as the
-// underlying storage". What one side writes the other has, with nothing copied; and it says so.
+// underlying storage". Each side has what the other writes, with nothing copied; and it says so.
 TEST_F(SvmTest, BufferIsTheSharedMemory) {
   REQUIRE_SVM();
   cl_int* memory = Alloc();

@@ -51,7 +51,7 @@ TEST_F(CreationTest, WaitsForNothing) {
   EXPECT_EQ(api::clReleaseMemObject(buffer), CL_SUCCESS);
 }
 
-// What a limit of the session might refuse is asked for, and refused by the call itself.
+// A creation that a limit of the session might refuse is asked for, and refused by the call itself.
 TEST_F(CreationTest, AsksNearALimit) {
   worker::Limits limits;
   limits.memory_bytes = 1000;

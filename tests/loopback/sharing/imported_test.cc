@@ -178,8 +178,8 @@ TEST_F(ImportedLoopbackTest, MipLevelsAndSamplesAreRefused) {
   }
 }
 
-// What cannot be imported is refused with a reason, leaves no descriptor behind, and the id free
-// for another way.
+// Memory that cannot be imported is refused with a reason, leaves no descriptor behind, and the id
+// free for another way.
 TEST_F(ImportedLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu), gpu = MakeContext(kGpu);
   const os::UniqueFd sealed = Memory(4096), unsealed = Memory(4096, 0);

@@ -275,8 +275,8 @@ TEST_F(TextureLoopbackTest, RefusedReleaseOfAnAcquireUnderWay) {
   EXPECT_EQ(texture_->TakeLog(), "take1 acquire release give0 ");
 }
 
-// What cannot be is refused with a reason, and leaves neither an object, nor a descriptor, nor
-// quota; the id is free for another way.
+// An impossible texture is refused with a reason, and leaves neither an object, nor a descriptor,
+// nor quota; the id is free for another way.
 TEST_F(TextureLoopbackTest, RefusalsLeaveNothing) {
   const uint64_t cpu = MakeContext(kCpu);
   client_->Sync();

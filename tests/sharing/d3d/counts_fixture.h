@@ -203,7 +203,7 @@ class WithCounts : public WithOrder<Base> {
     }
   };
 
-  // What is counted once that is `expected`, or in vain for long.
+  // The counts once they are `expected`, or after a long wait in vain.
   std::vector<ULONG> CountedAtLast(const std::vector<ULONG>& expected) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     std::vector<ULONG> counted = Counted();

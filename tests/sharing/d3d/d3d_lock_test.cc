@@ -84,7 +84,8 @@ TYPED_TEST(D3dLock, ReleaseWithinIt) {
   this->lock_->Leave();
 }
 
-// What goes with the last command is waited for, but not by the thread that keeps the lock from it.
+// Everything that goes with the last command is waited for, but not by the thread that keeps the
+// lock from it.
 TYPED_TEST(D3dLock, LastCommandEndsWithinIt) {
   ASSERT_EQ(this->Acquire(this->memory_), CL_SUCCESS);
   ASSERT_EQ(clFinish(this->queue()), CL_SUCCESS);

@@ -200,8 +200,8 @@ TYPED_TEST(D3dObjects, EverySubresourceOf3d) {
   }
 }
 
-// What Direct3D drew a moment ago, without waiting, is what a kernel gets; and what the kernel made
-// of it is what Direct3D has right after the release.
+// A kernel gets what Direct3D drew a moment ago, without waiting; and what the kernel made of it is
+// what Direct3D has right after the release.
 TYPED_TEST(D3dObjects, DrawnThenTransformed) {
   const auto texture = this->app().Texture2d(
       DXGI_FORMAT_R8G8B8A8_UNORM, 64, 48,

@@ -278,7 +278,7 @@ TYPED_TEST(D3dRefusals, Queries) {
   EXPECT_EQ(resource, texture.Get());
   EXPECT_EQ(clGetMemObjectInfo(memory, TypeParam::kResource, 1, &resource, nullptr),
             CL_INVALID_VALUE);
-  // What this extension did not make, in a context of this API and of none.
+  // Objects that this extension did not make, in a context of this API and of none.
   Own<cl_context> no_api = conformance::WithPlatform::NewContext();
   for (const cl_context context : {this->context(), no_api.get()}) {
     const Own<cl_mem> plain = PlainBuffer(context);

@@ -38,9 +38,10 @@ class Dx9Lost : public WithDx9 {
   }
 };
 
-// What a lost device has is not the surface's contents, though it still can be locked: acquiring
-// fails, and so does the release after it. Another device's surfaces are shared as before. (The
-// time after a reset is not seen here: Wine 8 cannot reset a device that it has lost so.)
+// A lost device no longer has the surface's contents, though the surface still can be locked:
+// acquiring fails, and so does the release after it. Another device's surfaces are shared as
+// before. (The time after a reset is not seen here: Wine 8 cannot reset a device that it has lost
+// so.)
 TEST_P(Dx9Lost, LostDeviceIsNoSuccess) {
   auto surface = app().Offscreen(D3DFMT_A8R8G8B8, 16, 8);
   Own<cl_mem> image = From(surface.Get());

@@ -121,8 +121,8 @@ class Restarted : public Base {
     Say("acquired");
   }
 
-  // What was under way has failed, and whatever is asked is refused with the code of a device that
-  // is not available.
+  // Work that was under way has failed, and whatever is asked is refused with the code of a device
+  // that is not available.
   void ExpectLost() {
     const cl_mem first[] = {memories_[kAcquired]};
     EXPECT_EQ(this->Release(memories_[kAcquired]), CL_DEVICE_NOT_AVAILABLE);

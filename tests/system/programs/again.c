@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An application whose device may be lost. It has a context, and says READY; then, for each line of
-// its standard input: `old CODE`, of a launch in that context and its clFinish, unless the line is
-// `new`; and `new CODE`, of a context that is made now, and a launch in it. It ends with its input.
+// An application whose device may be lost. It has a context, and says READY. Then it answers each
+// line of its standard input with two lines. `old CODE` is of a launch in that context and its
+// clFinish, unless the line is `new`. `new CODE` is of a context that is made now, and a launch in
+// it. It ends with its input.
 //
 // usage: again
 #include "ocl.h"

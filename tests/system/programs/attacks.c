@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel on a CPU device can ask of the kernel of the machine, by system calls of its own: one named attack a
-// run, in a session of its own. Prints "result=N", what the last call returned (-errno if it failed), or
-// "ended=CODE" if the worker was ended by it.
+// A kernel on a CPU device asks these of the kernel of the machine, by system calls of its own: one
+// named attack a run, in a session of its own. Prints "result=N", what the last call returned
+// (-errno if it failed), or "ended=CODE" if the worker was ended by it.
 //
 //   attacks NAME [TEXT]       TEXT: a path, or a process's number, where the attack needs one
 //   attacks --list

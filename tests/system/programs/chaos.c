@@ -2,8 +2,9 @@
 //
 // One application of the chaos test: it does something else each round, checks every result, and
 // goes on with a new context whenever its session is lost. It ends with 0 at the end of its
-// standard input, and at once with kWrong (a result), kCode (a code that is not documented for a
-// lost session) or kNoPlatform (no device when it began). Prints a line for each loss, and counts.
+// standard input. It ends at once with kWrong (a result), kCode (a code that is not documented for
+// a lost session) or kNoPlatform (no device when it began). Prints a line for each loss, and
+// counts.
 //
 // usage: chaos SEED
 #define _GNU_SOURCE
@@ -188,7 +189,7 @@ static enum Outcome with_events(struct App* app, cl_mem buffer, uint32_t words, 
     code = clWaitForEvents(1, &events[3]);
     if (code != CL_SUCCESS) outcome = lost(code, "clWaitForEvents");
   }
-  // What was enqueued may still use the memory of this call's caller.
+  // Enqueued commands may still use the memory of this call's caller.
   if (outcome != kDone) clFinish(app->any_order);
   for (int i = 0; i < 4; ++i) {
     if (events[i] != NULL) clReleaseEvent(events[i]);
@@ -319,7 +320,7 @@ static enum Outcome one_round(struct App* app) {
                                : what == 6 ? with_new_program(app, buffer, key)
                                : what == 7 ? with_long_kernel(app, buffer)
                                            : there_and_back(app, buffer, words, key);
-  // What was enqueued uses this program's memory until the session is seen to be over.
+  // Enqueued commands use this program's memory until the session is seen to be over.
   if (outcome != kDone) clFinish(app->queue);
   clReleaseMemObject(buffer);
   return outcome;

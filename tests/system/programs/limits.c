@@ -66,7 +66,8 @@ static void enqueue_marker(cl_command_queue queue, const char* what) {
   ocl_check(code, what);
 }
 
-// What ends is not in flight any more, in whatever way it was enqueued: none of these is refused.
+// A command that ends is not in flight any more, in whatever way it was enqueued: none of these is
+// refused.
 static void use_again(int most) {
   cl_command_queue queue = make_queue(0);
   cl_command_queue other = make_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -80,9 +81,9 @@ static void use_again(int most) {
     enqueue_marker(brief, "a marker of a brief queue");
     clReleaseCommandQueue(brief);
   }
-  // Failures too: the gate is set to an error each time. What was before it has ended by then: PoCL
-  // 3.1 aborts (pocl_update_event_finished, natively each time) if it ends while its successor
-  // fails.
+  // Failures too: the gate is set to an error each time. All commands before it have ended by then:
+  // PoCL 3.1 aborts (pocl_update_event_finished, natively each time) if one ends while its
+  // successor fails.
   for (int i = 0; i < 2 * most; ++i) {
     cl_int code = CL_SUCCESS;
     cl_command_queue failing = make_queue(0);
@@ -279,7 +280,7 @@ static void try_events(int most) {
     note(&enqueued,
          clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, 1, &events[made - 1], NULL));
     if (i % 16 == 1) {
-      clFinish(queue);  // What the commands before were refused with is told.
+      clFinish(queue);  // The refusals of the commands before are told.
       note(&enqueued,
            clEnqueueFillBuffer(queue, buffer, &value, 1, 0, 64, 1, &events[made - 1], NULL));
       note(&finished, clFinish(queue));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Khronos loader does with a driver, step by step, since Debian 12 has ocl-icd only: finds
-// its functions as that one does (loader/icd.c: the library by dlopen, clIcdGetPlatformIDsKHR
-// through clGetExtensionFunctionAddress alone, every call through the dispatch table that a handle
-// begins with), lets the application compute through it, and closes the library again, many times
-// over.
+// Does with a driver what the Khronos loader does, step by step, since Debian 12 has ocl-icd only.
+// It finds the driver's functions as that one does (loader/icd.c: the library by dlopen,
+// clIcdGetPlatformIDsKHR through clGetExtensionFunctionAddress alone, every call through the
+// dispatch table that a handle begins with). It lets the application compute through it, and closes
+// the library again, many times over.
 //
 // usage: loader_rules LIBRARY ROUNDS
 #include <CL/cl_icd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Launches a kernel that prints its tag, so many times, each behind a user event or not, and ends.
-// What it prints must be its own, whole and in order: the caller looks.
+// Its output must be its own, whole and in order: the caller looks.
 //
 // usage: printer TAG LAUNCHES
 #include "ocl.h"

@@ -30,7 +30,7 @@ static void make(cl_context context, cl_command_queue queue, int wanted, size_t 
       clReleaseMemObject(buffer);
     }
   }
-  // What was created without an answer has come by then, too.
+  // Objects created without an answer have come by then, too.
   ocl_check(clFinish(queue), "clFinish");
   printf("made %d %d\n", made, code);
 }

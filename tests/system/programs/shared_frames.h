@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What gl_frames and cl_frames agree on: the pixels of frame F, and how one hears of the other.
+ * Common to gl_frames and cl_frames: the pixels of frame F, and how one hears of the other.
  */
 #ifndef SHARED_FRAMES_H
 #define SHARED_FRAMES_H
@@ -26,7 +26,7 @@ static inline void check(sluice_status status, const char* what) {
   exit(1);
 }
 
-/* What the command line says, from 1 to `most`, or 0. */
+/* The number on the command line, from 1 to `most`, or 0. */
 static inline int number(const char* text, long most) {
   char* end = NULL;
   const long value = strtol(text, &end, 10);

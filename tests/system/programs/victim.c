@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The application in the failure tests. It reaches a moment (idle, in a long kernel, in big
-// transfers, in a build, with a buffer mapped, holding a shared object acquired), says READY, and
+// transfers, in a build, with a buffer mapped, holding a shared object acquired) and says READY. It
 // goes on until something breaks or a line on its standard input ends the wait or the transfers. It
 // then reports what it saw as `key value` lines, the error codes above all, and opens a new
 // context, which must work. It must never hang or crash, whatever was killed. Verdicts are the

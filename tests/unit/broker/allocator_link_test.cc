@@ -117,7 +117,7 @@ TEST_F(AllocatorLinkTest, TellsOfItsEndAsItsOwn) {
   EXPECT_EQ(statuses_[1].message(), "the daemon's allocator has ended; try again in a second");
 }
 
-// What waits is answered when it stops, not forgotten.
+// A request that waits is answered when it stops, not forgotten.
 TEST_F(AllocatorLinkTest, StopAnswersWhatWaits) {
   for (int i = 0; i < 3; ++i) Ask("some");
   link_->Stop();

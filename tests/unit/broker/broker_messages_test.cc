@@ -33,7 +33,7 @@ TEST(PeerVersionTest, FoundAmongFeatures) {
     EXPECT_EQ(VersionIn(none), "") << none;
 }
 
-// What a person reads names both versions, or that the peer tells none.
+// The text that a person reads names both versions, or says that the peer tells none.
 TEST(PeerVersionTest, AdviceNamesBoth) {
   // The library has it; kVersion of this file has none.
   const std::string own(VersionIn(VersionFeature()));

@@ -123,7 +123,7 @@ std::string AskWorker(int handle_channel, const std::string& request);
 // True once the other end of `socket` is gone.
 bool WaitForEndOfFile(int socket);
 
-// What has come through `fd` until `text` is in it, or the time is over.
+// The text that has come through `fd` until `text` is in it, or the time is over.
 std::string ReadUntil(int fd, const std::string& text);
 
 }  // namespace sluice::broker

@@ -58,7 +58,7 @@ TEST(DaemonPlacesTest, MonitorsBesideAdmins) {
   EXPECT_EQ(MonitorNameBeside("/a/two"), "/a/two-monitor.sock");
 }
 
-// What is in the clients' folder, below it, or where containers of old have it, is in their reach,
+// A file in the clients' folder, below it, or where containers of old have it, is in their reach,
 // also by a link; a folder whose name only begins so is not.
 TEST(DaemonPlacesTest, ClientsReach) {
   const std::string name = "/run/sluice/clients/broker.sock";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a kernel that makes system calls of its own (CPU devices) can reach from its worker, and
-// what it cannot: the broker's socket, the daemon's log.
+// The reach of a kernel that makes system calls of its own (CPU devices) from its worker, and what
+// it cannot reach: the broker's socket, the daemon's log.
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -76,8 +76,8 @@ TEST_F(HostileKernelTest, BrokerGetsNoChildren) {
   EXPECT_EQ(Ask("sibling"), std::to_string(EPERM) + " " + std::to_string(ENOSYS));
 }
 
-// What a worker writes to its stderr is told as that worker's, in one line, whatever it looks like.
-// Its own lines keep their level.
+// A worker's stderr is told as that worker's, in one line, whatever it looks like. Its own lines
+// keep their level.
 TEST_F(HostileKernelTest, OutputIsToldAsTheWorkers) {
   EXPECT_EQ(Ask("say 2026-11-22T00:00:00.000Z error broker msg=forged \x1b[31mred\n"
                 "2026-11-22T00:00:00.000Z warning worker msg=real a=b\n1 error generated.\n"),

@@ -220,8 +220,8 @@ TEST_F(HostilePeerTest, MisbehavingWorkersAreEnded) {
   }
 }
 
-// What a worker reports of its client is one log line with the session's id, however it is written,
-// and is not lost when the worker exits right after it.
+// A worker's report of its client is one log line with the session's id, however it is written, and
+// is not lost when the worker exits right after it.
 TEST_F(HostilePeerTest, ViolationNoticesAreOneLine) {
   for (const char* mode : {"violate", "last-words"}) {
     SCOPED_TRACE(mode);

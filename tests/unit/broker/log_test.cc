@@ -25,7 +25,7 @@ TEST(LogTest, LineFormat) {
   EXPECT_EQ(line[23], 'Z');
 }
 
-// What the journal's stderr gets, from a process whose stderr it is (or is not).
+// Writes the lines that the journal's stderr gets, from a process whose stderr it is (or is not).
 void LogToTheJournal(bool really) {
   struct stat file = {};
   if (::fstat(STDERR_FILENO, &file) != 0) std::_Exit(1);

@@ -84,7 +84,7 @@ TEST_F(LoopQueueTest, CallsAreBounded) {
   EXPECT_EQ(queue_->PostCall(kModest, nothing), LoopQueue::Posted::kClosed);
 }
 
-// What waits when the queue is closed is run there, in turn; nothing more is taken.
+// A job that waits when the queue is closed is run there, in turn; nothing more is taken.
 TEST_F(LoopQueueTest, ClosingRunsWhatWaits) {
   for (const char mark : {'a', 'b', 'c'}) Post(kGreedy, mark);
   Post(kModest, '1');

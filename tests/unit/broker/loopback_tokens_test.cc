@@ -22,7 +22,7 @@ TEST(LoopbackTokensTest, BoundToTheFirstConnection) {
   EXPECT_FALSE(tokens.Admit(text, kOther));
 }
 
-// What is no token, or not one of these, or nearly one, admits nobody, and binds nothing.
+// A text that is no token, or not one of these, or nearly one, admits nobody, and binds nothing.
 TEST(LoopbackTokensTest, WrongTokensAdmitNobody) {
   wire::LoopbackTokens tokens;
   const std::string text = TextOf(tokens.Issue(1));

@@ -284,8 +284,8 @@ class MemoryGrantsTest : public testing::Test {
   std::vector<uint64_t> asked_;
 };
 
-// What is left is given in parts, so that many small wants need few questions, and all of it can be
-// had.
+// The memory that is left is given in parts, so that many small wants need few questions, and all
+// of it can be had.
 TEST_F(MemoryGrantsTest, GivesAPartOfWhatIsLeftAhead) {
   grants_.Add(1, "a", 1000);
   EXPECT_TRUE(Want(1, 200));
@@ -313,7 +313,7 @@ TEST_F(MemoryGrantsTest, AnAccountHasOneLimit) {
   EXPECT_EQ(grants_.GrantedIn("a"), 1000u);
 }
 
-// What one does not use another gets, once it has given it back.
+// One gets what another does not use, once it has given it back.
 TEST_F(MemoryGrantsTest, UnusedMemoryGoesToWhoNeedsIt) {
   grants_.Add(1, "a", 1000);
   grants_.Add(2, "a", 1000);

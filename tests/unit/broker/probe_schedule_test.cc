@@ -55,7 +55,7 @@ TEST(ProbeScheduleTest, HintsThatChangeNothingAreHeardLess) {
     schedule.OnResult(true, false, now);
   }
   EXPECT_LE(probes, 3'600'000 / kLongest + 8);
-  // What changes something is heard at once again, and so is the first after a quiet time.
+  // A hint that changes something is heard at once again, and so is the first after a quiet time.
   now += *schedule.OnHint(now);
   schedule.OnStart();
   schedule.OnResult(true, true, now);

@@ -15,7 +15,7 @@ constexpr uint64_t kAlice = 11;  // Connections.
 constexpr uint64_t kBob = 12;
 constexpr uint64_t kCarol = 13;
 
-// What one Acquire was told, if anything yet.
+// The answer that one Acquire was told, if anything yet.
 struct Answer {
   uint64_t hold_id = 0;
   int calls = 0;

@@ -78,7 +78,7 @@ TEST(ResourceShapeTest, PaddedOrdersHaveTheirPadding) {
   EXPECT_FALSE(Completed(Image(CL_RGBx, CL_UNORM_INT8, 4, 4)).ok());
 }
 
-// What does not fit together, or would overflow, is refused.
+// A shape that does not fit together, or would overflow, is refused.
 TEST(ResourceShapeTest, Refusals) {
   constexpr uint64_t kHuge = ~uint64_t{0};
   EXPECT_FALSE(Completed(ResourceShape()).ok());

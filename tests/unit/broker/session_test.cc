@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a client and an operator get from the broker, with real processes.
+// A client's and an operator's answers from the broker, with real processes.
 #include <errno.h>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>

@@ -234,7 +234,7 @@ TEST_F(SluicectlTest, DoctorFindsWhatIsMissing) {
       << stale;
 }
 
-// What listens and never answers is told from what is not there, with who it may be.
+// A socket that listens and never answers is told from one that is not there, with who it may be.
 TEST_F(SluicectlTest, DoctorFindsAMuteDaemon) {
   const std::string path = directory_.ClientSocket();
   const auto listener = os::ListenLocal(path, 0600, 16);

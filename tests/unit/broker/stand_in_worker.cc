@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plays sluice-worker in the broker's tests: speaks the control protocol, owns no device. What it
-// does wrong on purpose is chosen by SLUICE_WORKER_TEST in the environment, a list of words:
+// Plays sluice-worker in the broker's tests: speaks the control protocol, owns no device. Its
+// deliberate faults are chosen by SLUICE_WORKER_TEST in the environment, a list of words:
 //
 //   probe-fail      the probe says why and exits with code 3
 //   probe-empty     the probe finds nothing

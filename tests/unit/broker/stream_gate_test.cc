@@ -90,7 +90,7 @@ class StreamGateTest : public ::testing::Test {
     server_end->reset(server[0]);
     gate_->Add(os::UniqueFd(client[1]), os::UniqueFd(server[1]));
   }
-  // What comes until `size` bytes have, or the end.
+  // The bytes that come until there are `size`, or the end.
   static std::string Receive(int fd, size_t size) {
     std::string all;
     char some[4096];

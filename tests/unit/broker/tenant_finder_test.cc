@@ -228,7 +228,7 @@ TEST(PeerContainerTest, UserNamespacesBelongToWhoMadeTheOutermost) {
   EXPECT_EQ(keys.size(), 3u);
 }
 
-// What root gives a namespace of another user, its subordinate ids, is still that user's.
+// Subordinate ids that root gives a namespace of another user are still that user's.
 TEST(PeerContainerTest, SubordinateUsersAreTheirOwners) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives out subordinate ids without a helper";
   constexpr uid_t kMaker = 65'533;

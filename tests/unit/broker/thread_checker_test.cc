@@ -16,7 +16,7 @@ TEST(ThreadCheckerTest, AnotherThreadEndsTheProcess) {
   EXPECT_DEATH(std::thread([&checker] { checker.Assert(); }).join(), "called on another");
 }
 
-// What was one thread's is given to another, whose it is from then on.
+// An object that was one thread's is given to another, whose it is from then on.
 TEST(ThreadCheckerTest, AttachHandsOver) {
   const os::ThreadChecker checker;
   checker.Assert();

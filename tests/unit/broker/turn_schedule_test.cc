@@ -449,7 +449,7 @@ TEST_F(WindowsTest, DebtsAreBoundedAndForgotten) {
   workers_[2].kernel_ns = 4000 * kMs;
   RunFor(1500 * kMs);
   workers_[2].kernel_ns = 10'000;
-  RunFor(4500 * kMs);  // What was under way has ended, and is paid for.
+  RunFor(4500 * kMs);  // The work under way has ended, and is paid for.
   workers_[2].had_ns = workers_[1].had_ns = 0;
   RunFor(1000 * kMs);
   EXPECT_GT(workers_[2].had_ns, 500 * kMs);

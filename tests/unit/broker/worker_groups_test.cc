@@ -116,7 +116,7 @@ TEST_F(WorkerGroupsTest, TakesNoGroupOfOthers) {
   EXPECT_NE((*groups)->Advice().find("required"), std::string::npos);
 }
 
-// What the operator says holds, and device memory where the kernel counts it.
+// The operator's word holds, and device memory where the kernel counts it.
 TEST_F(WorkerGroupsTest, ObeysTheConfiguration) {
   MakeGroups("cpu memory pids dmem");
   Write(worker_ + "/dmem.max", "drm/0000:03:00.0/vram0 max\n");

@@ -27,7 +27,7 @@ class WorkerUsersTest : public testing::Test {
     config_.worker.cache_directory = directory_;
   }
   ~WorkerUsersTest() override {
-    std::error_code error;  // What was forgotten is being removed by another, perhaps.
+    std::error_code error;  // Another is removing what was forgotten, perhaps.
     std::filesystem::remove_all(directory_, error);
   }
 

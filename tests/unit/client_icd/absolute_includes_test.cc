@@ -10,7 +10,7 @@
 namespace sluice::client {
 namespace {
 
-// What needs no change is not changed, byte for byte.
+// A text that needs no change is not changed, byte for byte.
 TEST(AbsoluteIncludesTest, LeavesTheRestAlone) {
   for (const char* text :
        {"", "\n", "#include \"x.h\"\n#include <y/z.h>\n",

@@ -74,7 +74,7 @@ TEST_F(BrokerGreetingTest, OtherMessagesWithoutEnd) {
   server.join();
 }
 
-// What no version of this client understands names its own, and what to do.
+// An answer that no version of this client understands names its own, and what to do.
 TEST_F(BrokerGreetingTest, AnswerOfAnotherVersion) {
   std::thread server([this] {
     absl::StatusOr<os::UniqueFd> accepted = absl::UnavailableError("nobody yet");

@@ -44,8 +44,8 @@ TEST(CallbacksTest, OutliveTheirThread) {
   }
 }
 
-// What a callback kept is let go of as by a thread that handles replies, the callback's own calls
-// are not made so.
+// Objects that a callback kept are let go of as by a thread that handles replies; the callback's
+// own calls are not made so.
 TEST(CallbacksTest, LetsGoAsWhereRepliesAreHandled) {
   Callbacks callbacks;
   absl::Notification gone;

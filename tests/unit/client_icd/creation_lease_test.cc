@@ -31,7 +31,8 @@ TEST(CreationLeaseTest, GrantsThreeQuarters) {
   EXPECT_FALSE(lease.Take(0));
 }
 
-// What was taken after the question was sent, which the answer may not know, counts against it.
+// An amount that was taken after the question was sent, which the answer may not know, counts
+// against it.
 TEST(CreationLeaseTest, CountsWhatWasTakenMeanwhile) {
   CreationLease lease;
   lease.Renew(lease.Taken(), LeaseOf(1000, 100));

@@ -36,7 +36,7 @@ TEST(ExitGateTest, WaitsWithABound) {
   EXPECT_TRUE(gate.Close(absl::ZeroDuration()));
 }
 
-// What is to be done last may still enter, once; what has been taken back is not done.
+// A last job may still enter, once; a job that has been taken back is not done.
 TEST(ExitGateTest, DoesWhatIsLast) {
   ExitGate gate;
   int done = 0, gone = 0;

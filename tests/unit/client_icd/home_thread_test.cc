@@ -10,7 +10,7 @@ namespace {
 
 void Call() { const HomeThread::ErrandsAfter call; }
 
-// What is left to a thread is done by its next call, once, and by no other thread's.
+// An errand left to a thread is done by its next call, once, and by no other thread's.
 TEST(HomeThreadTest, DoesWhatIsLeftToIt) {
   const auto home = std::make_shared<HomeThread>();
   int done = 0;
@@ -26,7 +26,7 @@ TEST(HomeThreadTest, DoesWhatIsLeftToIt) {
   EXPECT_EQ(done, 2);
 }
 
-// What an errand keeps is let go of on that thread too, and it may make calls of its own.
+// Objects that an errand keeps are let go of on that thread too, and it may make calls of its own.
 TEST(HomeThreadTest, LetsGoOfWhatErrandsKeep) {
   const auto home = std::make_shared<HomeThread>();
   std::thread::id gone_on;

@@ -251,7 +251,8 @@ TEST_F(IncludesTest, MacroFromAnotherFile) {
   EXPECT_TRUE(Has(scan, config) && Has(scan, impl));
 }
 
-// What is no regular file, or not there, is left out; macros that name each other come to an end.
+// A path that is no regular file, or not there, is left out; macros that name each other come to an
+// end.
 TEST_F(IncludesTest, LeavesOutWhatCannotBeRead) {
   std::filesystem::create_directories(root_ + "/folder.h");
   const IncludeScan scan =

@@ -29,7 +29,7 @@ TEST(NativeWaitTest, LateIsAnError) {
   EXPECT_GT(asked, 1);
 }
 
-// What is done is done, also after the deadline; what failed is not waited for.
+// Finished work counts as done, also after the deadline; work that failed is not waited for.
 TEST(NativeWaitTest, AsksBeforeItGivesUp) {
   EXPECT_EQ(WaitForNative([] { return NativeProgress::kDone; }, absl::InfinitePast()), CL_SUCCESS);
   int asked = 0;

@@ -72,7 +72,7 @@ TEST_F(NativeWatchTest, NothingElseIsGivenUp) {
                ended.given_up.HasBeenNotified());
 }
 
-// What stands in line behind a call that was given up is given up too, and so is what stands there
+// A call in line behind one that was given up is given up too, and so is one that stands there
 // while nothing moves at all.
 TEST_F(NativeWatchTest, LineBehindIsGivenUp) {
   Owner first, second, third;
@@ -241,7 +241,8 @@ TEST_F(GivenUpTest, ReleaseIsGivenUp) {
   EXPECT_EQ(Release(memory), CL_COMPLETE);
 }
 
-// What a call works on lives until it has returned, though the application has let go of it all.
+// Objects that a call works on live until it has returned, though the application has let go of it
+// all.
 TEST_F(GivenUpTest, NothingIsFreedUnderTheCall) {
   Ref<MemObject> memory = Make();
   lock_->in_line = kLong;

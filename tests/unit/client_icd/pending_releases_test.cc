@@ -36,8 +36,8 @@ TEST(PendingReleasesTest, NotWhereRepliesAreHandled) {
   PendingReleases::Await(absl::InfiniteDuration());
 }
 
-// What is not let go of in time is given up, once for all calls, and does not count any more when
-// it ends after all; what begins later is waited for.
+// A release that does not end in time is given up, once for all calls, and does not count any more
+// when it ends after all; one that begins later is waited for.
 TEST(PendingReleasesTest, IsGivenUp) {
   std::shared_ptr<void> stuck = PendingReleases::Begin();
   PendingReleases::Await(absl::ZeroDuration());

@@ -140,8 +140,8 @@ TEST_F(SharingAgainTest, RefusedWhileTheApplicationHoldsIt) {
   }
 }
 
-// What only the application can set is not waited for, once it is set is; another user event that
-// is open beside it is nothing to it.
+// An event that only the application can set is not waited for, once it is set is; another user
+// event that is open beside it is nothing to it.
 TEST_F(SharingAgainTest, BehindAUserEvent) {
   constexpr Api kApi = Api::kD3d10;
   const uint64_t name = ++next_name_;

@@ -18,7 +18,7 @@ namespace sluice::client::sharing {
 
 constexpr size_t kFakeBytes = 64;
 
-// What the native side of all objects of a test was asked, and what it answers.
+// The questions to the native side of all objects of a test, and its answers.
 struct FakeNative {
   std::mutex mu;
   // One letter per call: Fetch, Store, ReleaseUnchanged; before is <, after is >; a copy to a shadow is t,

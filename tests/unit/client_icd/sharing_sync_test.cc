@@ -74,8 +74,8 @@ class LateThread : public NativeThread {
   std::vector<std::thread> threads_;
 };
 
-// What a context keeps, the application's device perhaps, goes with the last release after a wait
-// for the newest command: the thread that did the native work has let go of it by then.
+// Objects that a context keeps, the application's device perhaps, go with the last release after a
+// wait for the newest command: the thread that did the native work has let go of them by then.
 TEST_F(SharingSyncTest, NothingOutlivesTheLastRelease) {
   const auto late = std::make_shared<LateThread>();
   auto device = std::make_shared<int>(0);
@@ -144,8 +144,8 @@ TEST_F(SharingSyncTest, OpenUserEvents) {
   EXPECT_EQ(context_->open_user_events(), 0);
 }
 
-// What comes behind a user event without a status, through whatever commands, is known to; what
-// does not, is not. With the status set, nothing is.
+// A command behind a user event without a status, through whatever commands, is known to be behind
+// it; another is known not to be. With the status set, nothing is.
 TEST_F(SharingSyncTest, GatesAreInherited) {
   const Ref<MemObject> free = Make(Api::kGl), gated = Make(Api::kGl), behind = Make(Api::kGl);
   const Ref<Queue> of_free = queue_, of_gated = MakeQueue(0);

@@ -140,7 +140,8 @@ TEST_F(SharingWaysTest, ExportedTextureIsImported) {
   EXPECT_FALSE(sent.keyed_mutex());
 }
 
-// What cannot goes by a shadow of the native side's, which the worker is told has a keyed mutex.
+// An object for which that cannot be done goes by a shadow of the native side's, which the worker
+// is told has a keyed mutex.
 TEST_F(SharingWaysTest, ElseByTheNativeSidesShadow) {
   world_->shadow_status = absl::OkStatus();
   const Ref<MemObject> memory = MakeImage();
@@ -214,8 +215,8 @@ TEST_F(SharingWaysTest, DeviceMemoryIsABuffersShadow) {
   EXPECT_EQ(worker_->Count(pb::Command::kEnqueueCopyBuffer), 3u);
 }
 
-// What no way is left for is refused, with the API's code, and no memory is made for it; also where
-// the device works in the host's memory, every other way has been tried before.
+// An object for which no way is left is refused, with the API's code, and no memory is made for it.
+// Also where the device works in the host's memory, every other way has been tried before.
 TEST_F(SharingWaysTest, WhatCannotBeStagedIsRefused) {
   world_->kind = Kind::kOpaqueFd;
   world_->shadow_status = absl::OkStatus();

@@ -56,7 +56,7 @@ TEST_F(CompileCacheTest, OldestGo) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(Has("used-" + std::to_string(i)), i < 3) << i;
 }
 
-// What builds left that were ended in the middle counts, and goes, as programs do.
+// Files of builds that were ended in the middle count, and go, as programs do.
 TEST_F(CompileCacheTest, LeftoversGo) {
   AddProgram("used", 1);
   Write(root_ / "tempfile_x", 3000);

@@ -26,7 +26,7 @@ TEST(DriverQuirksTest, MajorIsTheFirstNumber) {
   EXPECT_EQ(DriverMajor(""), 0);
 }
 
-// What one version does alone, what it and the next do, and what any does.
+// Facts of one version alone, of it and the next, and of any.
 TEST(DriverQuirksTest, FactsOfEachVersion) {
   const DriverQuirks pocl3 = OfPocl("3.1+debian");
   const DriverQuirks pocl6 = OfPocl("6.0+debian");

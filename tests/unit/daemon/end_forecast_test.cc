@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-// Looks at work that takes `took`, from `start` on, as the worker does. What was slept, and when
+// Looks at work that takes `took`, from `start` on, as the worker does. The time slept, and when
 // the end was seen.
 struct Seen {
   int64_t slept = 0;

@@ -103,8 +103,8 @@ TEST(IncludeFolderTest, BlanksInPaths) {
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(above), {}), "of /y.h");
 }
 
-// What a source names by an absolute path of its own host is found below the folder, and is the
-// same file there.
+// A file that a source names by an absolute path of its own host is found below the folder, and is
+// the same file there.
 TEST(IncludeFolderTest, AbsolutePathsOfTheClientsHost) {
   IncludeFolder folder;
   ASSERT_TRUE(folder.Write(Files({"/app/x.h"}).include_files()).ok());

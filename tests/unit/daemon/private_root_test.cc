@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a helper sees of the host, in children that enter namespaces and a root as helpers do.
+// The host as a helper sees it, in children that enter namespaces and a root as helpers do.
 #include "platform_linux/helpers/private_root.h"
 
 #include <fcntl.h>

@@ -29,7 +29,7 @@ class Http2GateTest : public testing::Test {
   int64_t now_ms_ = 1000;
 };
 
-// What a client of gRPC's sends is passed on at once, in whatever pieces it comes.
+// The bytes of a client of gRPC's are passed on at once, in whatever pieces they come.
 TEST_F(Http2GateTest, ClientsPass) {
   gate_.Trust();
   std::string bytes = Frame(kSettings, 0, 0, 12) + Frame(kSettings, 1, 0);

@@ -97,7 +97,7 @@ TEST(NetworkSessionTest, WritesIntoTheHeap) {
   }
 }
 
-// What the worker lets a client read comes along with the frames, all of it.
+// Memory that the worker lets a client read comes along with the frames, all of it.
 TEST(NetworkSessionTest, ReadsFromTheHeap) {
   constexpr size_t kBytes = 7'000'001;
   GatewayProcess gateway;

@@ -49,7 +49,7 @@ TEST(OptionsTest, TlsNeedsBothFiles) {
   EXPECT_FALSE(Parse({"--listen=127.0.0.1:7466", authority.c_str()}).ok());
 }
 
-// What is no option, no descriptor, or an empty file is refused by name.
+// An argument that is no option, no descriptor, or an empty file is refused by name.
 TEST(OptionsTest, RefusesWhatItDoesNotKnow) {
   EXPECT_FALSE(Parse({}).ok());
   EXPECT_FALSE(Parse({"--listen="}).ok());

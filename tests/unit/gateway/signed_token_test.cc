@@ -152,7 +152,7 @@ TEST_F(SignedTokenTest, UnknownTermsAreRefused) {
   EVP_PKEY_free(key);
 }
 
-// What an operator may have put there is named with its line, also behind a good key.
+// A key file's mistake is named with its line, also behind a good key.
 TEST_F(SignedTokenTest, AWrongKeyFileIsNamedByItsLine) {
   const auto said = [](const std::string& pem) {
     return std::string(TokenKeys::Read(pem).status().message());

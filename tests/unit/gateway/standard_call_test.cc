@@ -47,7 +47,7 @@ TEST(StandardCallTest, AnswersReflection) {
   EXPECT_EQ(Field(*AnswerReflection(Request(3, "proto/control.proto")), 4), files);
 }
 
-// What it does not have is an error in the answer, and the request comes back with it.
+// A symbol that it does not have is an error in the answer, and the request comes back with it.
 TEST(StandardCallTest, ReflectionNamesWhatIsMissing) {
   const std::string request = Request(4, "no.such.Symbol");
   const std::string answer = *AnswerReflection(request);

@@ -25,7 +25,7 @@ class TlsFilesTest : public testing::Test {
   TestAuthority authority_{"tls_files"};
 };
 
-// What belongs together is taken, with and without authorities for clients.
+// Files that belong together are taken, with and without authorities for clients.
 TEST_F(TlsFilesTest, SoundFilesAreTaken) {
   EXPECT_TRUE(wire::CheckIdentity({"c", Certificate("one")}, {"k", Key("one")}).ok());
   EXPECT_TRUE(wire::CheckAuthorities({"a", ReadWholeFile(authority_.certificate_file())}).ok());

@@ -78,7 +78,7 @@ void WithTheUnitsCapabilities(Body body) {
   }).join();
 }
 
-// What was used longest ago goes, a program with all its files; what is in use stays.
+// The program that was used longest ago goes, with all its files; one in use stays.
 TEST_F(CacheFolderTest, TheOldestGoes) {
   Write("pocl/kcache/AA/old/program.bc", 400'000, 3000);
   Write("pocl/kcache/AA/old/k/0-0-0/k.so", 400'000, 3000);
@@ -129,8 +129,8 @@ TEST_F(CacheFolderTest, DepthAndNumberAreBounded) {
   EXPECT_TRUE(fs::is_empty(cache_));
 }
 
-// What another user has closed to all, to himself too, is bounded and removed without a right to
-// others' files, which the installed service does not have.
+// A folder that another user has closed to all, to himself too, is bounded and removed without a
+// right to others' files, which the installed service does not have.
 TEST_F(CacheFolderTest, TheUnitsCapabilitiesAreEnough) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give files to others";
   Write("pocl/kcache/AA/old/program.bc", 400'000, 3000);

@@ -120,7 +120,7 @@ TEST_F(ExternalMemoryTest, DescriptorSaysWhereTheMemoryIs) {
   }
 }
 
-// What another process does to the memory in OpenGL is there when it has ended, bit for bit, and
+// Another process's changes to the memory in OpenGL are there when it has ended, bit for bit, and
 // the reverse.
 TEST_F(ExternalMemoryTest, AnotherProcessOpensItInGl) {
   const auto memory = device_->AllocateBuffer(kBytes, ExternalHandle::kOpaqueFd);

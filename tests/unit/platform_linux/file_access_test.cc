@@ -54,7 +54,7 @@ class FileAccessTest : public ::testing::Test {
   FileAccess access_;
 };
 
-// What is readable can be read and not written, what is writable both, and the rest neither, by
+// A readable file can be read and not written, a writable one both, and the rest neither, by
 // whatever path it is named.
 TEST_F(FileAccessTest, OnlyWhatIsAllowed) {
   EXPECT_EQ(InConfinedChild([this] {

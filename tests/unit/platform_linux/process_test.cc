@@ -273,7 +273,7 @@ TEST(ProcessTest, EnvironmentAndPrivileges) {
   child->WaitAndReap(-1);
 }
 
-// What cannot be executed is an error that says why, with no child and no descriptor left.
+// A file that cannot be executed is an error that says why, with no child and no descriptor left.
 TEST(ProcessTest, FailedExecIsReported) {
   const int before = CountOpenDescriptors();
   SpawnOptions options;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kSize = 64 * 1024;
 
-// What is made is zero, has its size, and verifies.
+// New memory is zero, has its size, and verifies.
 TEST(SharedMemoryTest, CreatedMemoryVerifies) {
   const auto fd = CreateSharedMemory("test", kSize);
   ASSERT_TRUE(fd.ok()) << fd.status();

@@ -115,7 +115,7 @@ int Describe() {
   return WriteWhole(4, text).ok() ? 0 : 10;
 }
 
-// What plays a client is no child of its daemon's, and so not hidden from its start.
+// A process that plays a client is no child of its daemon's, and so not hidden from its start.
 void ShowToOthers() {
   SECURITY_DESCRIPTOR everything;
   ::InitializeSecurityDescriptor(&everything, SECURITY_DESCRIPTOR_REVISION);

@@ -13,7 +13,7 @@
 namespace sluice::os {
 namespace {
 
-// What a broker logs that has one child, of this part: it is a process of its own, since what logs
+// The log of a broker that has one child, of this part: it is a process of its own, since what logs
 // keeps the stderr that it found first.
 std::string LogOf(const std::string& part) {
   auto loop = broker::EventLoop::Create();

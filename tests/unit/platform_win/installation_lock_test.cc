@@ -15,7 +15,7 @@ namespace {
 
 constexpr wchar_t kName[] = L"Global\\sluice-installation-lock-test";
 
-// What another thread gets, which gives it back, or ends with it in `kept`.
+// The status that another thread gets, which gives the lock back, or ends with it in `kept`.
 absl::Status TakeElsewhere(
     DWORD patience_ms, std::optional<absl::StatusOr<broker::InstallationLock>>* kept = nullptr) {
   absl::Status status;

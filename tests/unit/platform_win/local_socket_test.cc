@@ -530,7 +530,7 @@ TEST(StayingEndTest, HandsMemoryToAClientAndTakesIt) {
   EXPECT_TRUE(VerifySharedMemory(received[0].get(), kSize).ok());
 }
 
-// What a client names that is no memory of its own is refused, and nothing of it stays open.
+// A client's handle that is no memory of its own is refused, and nothing of it stays open.
 TEST_F(OfferTest, LiesAreRefused) {
   for (const char* part :
        {"lie-pseudo", "lie-type", "lie-kind", "lie-graphics", "lie-place", "lie-none"}) {

@@ -147,7 +147,7 @@ TEST_F(MemoryMakerTest, HandlesAreLentToTrustedReaders) {
   EXPECT_FALSE(LendForWriting(section->get(), LentKind::kOpaque).ok());
 }
 
-// What Direct3D reads of the first contents is what a format and extents take, whatever pitch and
+// Direct3D reads as much of the first contents as a format and extents take, whatever pitch and
 // size the client says; every format that a texture may have is known.
 TEST(D3d11SharingTest, LayersAreOfTheFormatAndTheExtents) {
   const auto layer = [](uint32_t format, uint32_t width, uint32_t height) {

@@ -113,7 +113,7 @@ TEST(ProcessTest, ArgumentsSurviveQuoting) {
   EXPECT_EQ(child->WaitAndReap(-1)->code, 0);
 }
 
-// What cannot be executed is an error that says why, with no child and no descriptor left.
+// A file that cannot be executed is an error that says why, with no child and no descriptor left.
 TEST(ProcessTest, FailedExecIsReported) {
   const int before = CountDescriptors();
   SpawnOptions options;
@@ -227,7 +227,7 @@ TEST(PollerTest, TellsWhatIsReady) {
   (*poller)->Remove(8, child->pidfd());
 }
 
-// What a child writes while it lives is told and read without waiting for more, all of it and in
+// A child's output while it lives is told and read without waiting for more, all of it and in
 // order, and so is its end.
 TEST(PollerTest, TellsOfOutput) {
   constexpr size_t kAtOnce = 64 << 10;

@@ -31,7 +31,7 @@ UniqueFd AddSection(HANDLE handle) {
 
 HANDLE HandleOf(int fd) { return FindDescriptor(fd)->handle(); }
 
-// What is made is zero, has its size, and verifies; another size does not.
+// New memory is zero, has its size, and verifies; another size does not.
 TEST(SharedMemoryTest, CreatedMemoryVerifies) {
   const auto fd = CreateSharedMemory("test", kSize);
   ASSERT_TRUE(fd.ok()) << fd.status();

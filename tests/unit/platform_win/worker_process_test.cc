@@ -50,8 +50,8 @@ TEST(WorkerProcessTest, AbandonedFoldersAreSwept) {
   EXPECT_FALSE(fs::exists(used));
 }
 
-// What would name something else on Windows, though its parts are plain elsewhere, is not in the
-// folder, and is not written.
+// A path that would name something else on Windows, though its parts are plain elsewhere, is not in
+// the folder, and is not written.
 TEST(WorkerProcessTest, NamesThatLeadElsewhere) {
   for (const char* path : {"/a\\..\\..\\x.h", "/..\\x.h", "/c:/x.h", "/x.h:stream", "/.. /x.h",
                            "/a./x.h", "/a/x.h.", "/a*"}) {

@@ -92,7 +92,7 @@ TEST(ImageFormatTest, Layouts) {
   EXPECT_EQ(layout.bytes, 128u * 5 + 20);
 }
 
-// What wraps, or whose rows are longer than their pitch, is no layout.
+// Values that wrap, or rows longer than their pitch, are no layout.
 TEST(ImageFormatTest, NoLayouts) {
   cl_image_desc desc = {};
   ImageLayout layout;

@@ -63,7 +63,7 @@ TEST_P(LyingAllocatorTest, IsNotBelieved) {
   EXPECT_TRUE(SettlesAt(broker, before)) << broker.CountOpenDescriptors() << " were " << before;
 }
 
-// What it writes is told as its own, not beside the broker's lines.
+// Its output is told as its own, not beside the broker's lines.
 TEST_F(AllocatorOutputTest, IsToldAsTheAllocators) {
   BrokerProcess broker(directory_, {});
   Client client(broker.endpoint());

@@ -156,8 +156,8 @@ TEST_F(MemoryTest, ImportTakesOnlySealedMemory) {
   EXPECT_TRUE(SettlesAt(broker, before));
 }
 
-// What is imported counts in whole, however little of it the shape is: the daemon's descriptor
-// keeps all of it.
+// An import counts in whole, however little of it the shape is: the daemon's descriptor keeps all
+// of it.
 TEST_F(MemoryTest, ImportsCountInWhole) {
   BrokerProcess broker(directory_, {.config = "[resources]\nmax_bytes_per_user = \"1MiB\"\n"});
   Client client(broker.endpoint());

@@ -22,7 +22,7 @@ uint64_t Checksum(const uint8_t* bytes, size_t size) {
   return sum;
 }
 
-// What one connection writes in its turn, another reads in its own, frame after frame.
+// Another connection reads in its turn what one writes in its own, frame after frame.
 TEST_F(SharingTest, FramesArriveWhole) {
   BrokerProcess broker(directory_, {});
   Client producer(broker.endpoint());

@@ -37,7 +37,7 @@ class JobPlaceTest : public testing::Test {
   Problem problem_ = {};
 };
 
-// What was written is read again, by whoever may; and all of it goes.
+// The files written are read again, by whoever may; and all of it goes.
 TEST_F(JobPlaceTest, KeepsTermsAndToken) {
   const mode_t mask = umask(0077);
   ASSERT_TRUE(Open(true)) << problem_.text;

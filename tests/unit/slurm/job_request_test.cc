@@ -34,7 +34,7 @@ TEST(JobRequestTest, ReadsKeys) {
   EXPECT_EQ(request.memory_bytes, uint64_t{3} << 40);
 }
 
-// What is wrong is refused, and the sentence names the key.
+// A wrong request is refused, and the sentence names the key.
 TEST(JobRequestTest, RefusesWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "KEY:VALUE"},

@@ -282,7 +282,7 @@ TEST(ConfigTest, UnreadableFile) {
   EXPECT_TRUE(Loaded("/dev/null").ok());
 }
 
-// What has no end is read up to a limit, which is told.
+// A file without an end is read up to a limit, which is told.
 TEST(ConfigTest, EndlessFile) {
   const std::string path = ::testing::TempDir() + "config_test_long.toml";
   std::ofstream(path) << std::string(2 << 20, '\n');

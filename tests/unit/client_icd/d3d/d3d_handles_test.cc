@@ -79,7 +79,7 @@ class D3dHandlesTest : public testing::Test {
     direct3d_.TakeLog();
     return object;
   }
-  // What a worker does that has it, between an acquire and a release.
+  // The work of a worker that has it, between an acquire and a release.
   void WorkerTakesAndGives() {
     EXPECT_FALSE(direct3d_.mutex_held);
     EXPECT_EQ(direct3d_.mutex_key, os::kTextureUsersKey);
@@ -109,8 +109,8 @@ TEST_F(D3dHandlesTest, SharedTextureIsExported) {
   EXPECT_FALSE(::SetEvent(direct3d_.shared_handle)) << "closed";
 }
 
-// What cannot be handed over says why, in words for a log; the application's keyed mutex is never
-// asked for.
+// An object that cannot be handed over says why, in words for a log; the application's keyed mutex
+// is never asked for.
 TEST_F(D3dHandlesTest, WhatIsNotExportedSaysWhy) {
   struct Row {
     UINT misc;
@@ -366,8 +366,8 @@ TEST_F(D3dHandlesTest, CopyThatDoesNotEnd) {
   direct3d_.mutex_key = os::kTextureMakersKey;
 }
 
-// What the worker never took, since another object of the acquire failed, is taken back; what it
-// has given back is not waited for.
+// A mutex that the worker never took, since another object of the acquire failed, is taken back;
+// one that it has given back is not waited for.
 TEST_F(D3dHandlesTest, MutexIsTakenBack) {
   const auto object = MakeShadowed();
   ASSERT_EQ(object->CopyToShadow(ShadowSync::kHost, Soon()), CL_SUCCESS);

@@ -73,7 +73,7 @@ class FakeDirect3d {
   Buffer* NewBuffer(const D3D11_BUFFER_DESC& desc);
   static D3D11_TEXTURE2D_DESC Desc(UINT misc_flags, UINT width = 64, UINT height = 32);
 
-  // What was called since the last time, in order, with a space behind each.
+  // The calls since the last time, in order, with a space behind each.
   std::string TakeLog() { return std::exchange(log, ""); }
   void Note(const std::string& what) { log += what + " "; }
 
