@@ -8,7 +8,8 @@ A sentence is prose between two full stops. Headings, tables and code are no sen
 itself: its sentences count, but never together with the line before it. Code between backticks, and a link, is one word.
 Questions may begin with any word. A row of a table cannot be wrapped: it may have 240 columns.
 
-Both rules on sentences hold for comments as well, of the product and of its tests, but not for their drawings."""
+Both rules on sentences hold for comments as well, of the product and of its tests, but not for their drawings. In
+headers comments between /* and */ count too: the public ones have those."""
 import pathlib
 import re
 import sys
@@ -16,10 +17,12 @@ import sys
 import tree
 
 WORDS, LINES, COLUMNS, ROW_COLUMNS = 35, 150, 120, 240
-# "Where X is, do Y" is a clause before its main sentence; "What X is, is Y" has the clause as its subject.
+# "Where X is, do Y" is a clause before its main sentence. The other words open questions only: "What X is, is Y",
+# "What X has, Y gets" and the label "What X has, by its name" all have a plainer form.
 SUBJECT = re.compile(r"(?:What|Who|Whose|Whether|Where)\b")
-CLAUSE = re.compile(r"(?:Where|What)(?:ever)?\b[^,;:]*,")
+CLAUSE = re.compile(r"Where\b[^,;:]*,")
 DRAWN = re.compile(r"\S {2,}\S|->|\||\);")  # A diagram, a table or code in a comment.
+EXCEPT = {("proto/handle_messages.h", "What travels on a local session's handle channel")}
 WRITTEN_BY_PROGRAMS = "tests/bench/results/"
 
 
@@ -55,6 +58,10 @@ def sentences_of(text):
         yield sentence.strip(" *_(\"")
 
 
+def begins_with_clause(sentence):
+    return SUBJECT.match(sentence) and not sentence.endswith("?") and not CLAUSE.match(sentence)
+
+
 def check(path, problems):
     name, text = tree.relative(path), tree.read(path)
     count = 0
@@ -65,7 +72,7 @@ def check(path, problems):
             shown = " ".join(words[:8])
             if len(words) > WORDS:
                 problems.append(f"{name}:{number}: a sentence of {len(words)} words, at most {WORDS}: \"{shown} ...\"")
-            if SUBJECT.match(sentence) and "?" not in sentence and not CLAUSE.match(sentence):
+            if begins_with_clause(sentence):
                 problems.append(f"{name}:{number}: a sentence's subject begins with {words[0]}: \"{shown} ...\"")
     lines = text.splitlines()
     if path.name == "README.md" and len(lines) > LINES:
@@ -95,9 +102,26 @@ def comments_of(text):
         yield current
 
 
+def c_comments_of(text):
+    """The same of comments between /* and */; the /*names*/ of unused arguments are none."""
+    for found in re.finditer(r"/\*\s(.*?)\*/", text, re.DOTALL):
+        first, current = text.count("\n", 0, found.start()) + 1, None
+        for number, line in enumerate(found[1].splitlines(), first):
+            line = re.sub(r"^\s*\* ?" if number > first else r"^", "", line)
+            ends = not line.strip() or line.startswith("SPDX-")
+            if current and not ends:
+                current[1] += " " + line.strip()
+                continue
+            if current:
+                yield current
+            current = None if ends else [number, line.strip()]
+        if current:
+            yield current
+
+
 def check_comments(path, problems):
-    count = 0
-    for number, block in comments_of(tree.read(path)):
+    count, text = 0, tree.read(path)
+    for number, block in [*comments_of(text), *(c_comments_of(text) if path.suffix == ".h" else [])]:
         drawn = DRAWN.search(block)
         for sentence in sentences_of(block):
             count += 1
@@ -105,7 +129,7 @@ def check_comments(path, problems):
             if words > WORDS and not drawn:
                 problems.append(f"{tree.relative(path)}:{number}: a comment's sentence of {words} words, at most "
                                 f"{WORDS}: \"{sentence[:60]} ...\"")
-            if SUBJECT.match(sentence) and "?" not in sentence and not CLAUSE.match(sentence):
+            if begins_with_clause(sentence) and (tree.relative(path), sentence.split(",")[0]) not in EXCEPT:
                 problems.append(f"{tree.relative(path)}:{number}: a comment's subject: \"{sentence[:60]} ...\"")
     return count
 
@@ -116,7 +140,7 @@ def main():
     count = sum(check(path, problems) for path in paths
                 if not tree.relative(path).startswith(WRITTEN_BY_PROGRAMS))
     if not sys.argv[1:]:
-        count += sum(check_comments(path, problems) for path in tree.files(".h", ".cc", ".inc", ".proto"))
+        count += sum(check_comments(path, problems) for path in tree.files(".h", ".c", ".cc", ".inc", ".proto"))
     tree.finish(problems, f"{count} sentences are short and begin with their subject")
 
 
