@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What travels on a local session's handle channel, a SOCK_SEQPACKET pair whose ends the broker
+// The messages on a local session's handle channel, a SOCK_SEQPACKET pair whose ends the broker
 // gave to the client and the worker: descriptors, each announced by one fixed-size message.
 // Ownership of a descriptor passes with its message. The client's end of file is the session's end,
 // and so is anything that comes from it and is none of its messages.
