@@ -168,8 +168,9 @@ TEST_F(UnmarkedLoopbackTest, PayloadsAreKept) {
       if (!release) {
         EXPECT_EQ(Completed(Finish()).status(), CL_COMPLETE);
       }
-      // Their events are gone: what is left is the other queue, and the last event of this one.
-      client_->WaitUntil([&] { return fake_->live_objects() <= objects + 2; });
+      // Their events are gone. The other queue is left, the last event of this one, and the buffer
+      // that its marks are written to.
+      client_->WaitUntil([&] { return fake_->live_objects() <= objects + 3; });
       EXPECT_TRUE(ReadAll(other) == Written());
     }
   }
