@@ -22,7 +22,6 @@
 //   | handlers/sampler.cc          | NVIDIA 580   | crashes on an empty list of properties |
 //   | handlers/sharing/shadow.cc   | NVIDIA 580   | waits in the call for the wait list    |
 //   | memory/zero_fill.cc          | NVIDIA 580   | fills by single bytes fail at 2 GiB    |
-//   | pool/shared_contexts.cc      | NVIDIA 580   | prints after it has told the end       |
 //   | programs/argument_records.h  | NVIDIA 580   | no argument information in binaries    |
 //   | programs/compile_cache.h     | PoCL         | its cache grows without bound          |
 //   | programs/include_folder.h    | PoCL 3.1     | takes no quotes off a path             |
@@ -69,6 +68,9 @@ struct DriverQuirks {
   // context's other queues were given before. That of a small write does not, and no more does
   // clFinish: a queue in order is marked by writes (InOrderQueue::Mark).
   bool kernels_end_late = false;
+  // The thread that finds a kernel ended writes its text after that: for another thread the kernel
+  // has ended and nothing has been printed (pool/shared_contexts.h). Needs calls_back_late.
+  bool prints_late = false;
   // A command that has begun and fails (a fault on the device) takes its whole context with it: in
   // a queue in order, one that has completed says that those before it have.
   bool faults_end_contexts = false;
@@ -139,6 +141,8 @@ inline constexpr QuirkRow kQuirkRows[] = {
     // 580.159.04 (H200): beside eight kernels of 20 ms in another queue 147 ms for 12 us. Until an
     // event ends with its own queue.
     {&DriverQuirks::kernels_end_late, KnownDriver::kNvidia, 0, kAnyLater},
+    // 580.159.04 (H200): 172 of 3,200 lines. Until an event ends after its kernel's text.
+    {&DriverQuirks::prints_late, KnownDriver::kNvidia, 0, kAnyLater},
     // 580.159.04 (H100): after a wild write every command of the context fails. No fault of the
     // driver's: the row stays as long as it does so.
     {&DriverQuirks::faults_end_contexts, KnownDriver::kNvidia, 0, kAnyLater},

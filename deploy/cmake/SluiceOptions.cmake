@@ -53,8 +53,6 @@ if(SLUICE_SANITIZE MATCHES "thread")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # It does not follow fences. Ours order atomics among themselves; no data is handed over by one.
     add_compile_options(-Wno-tsan)
-  else()
-    add_compile_options(-fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/tests/sanitizers/tsan.ignore)
   endif()
   include_directories(${CMAKE_SOURCE_DIR})
   add_subdirectory(tests/sanitizers)  # Before the options that it must not have itself.

@@ -15,7 +15,7 @@ struct PoolParts {
   bool takes_cpu_devices = false;
   SharedContexts contexts;
   TurnGate turns;
-  PrintingTurns printing{&contexts};
+  PrintingTurns printing;
   // A command has ended with an error of the driver's: it may be the end of its context. Any thread.
   std::function<void()> on_failed;
 };

@@ -6,7 +6,6 @@
 
 #include "broker/os/local_socket.h"
 #include "broker/os/threads.h"
-#include "daemon/worker/pool/shared_contexts.h"
 #include "daemon/worker/replies.h"
 #include "daemon/worker/worker_process.h"
 
@@ -51,7 +50,6 @@ void PrintingTurns::Ask(Replies* session, std::function<void()> run) {
 }
 
 void PrintingTurns::End(Replies* session) {
-  contexts_->WaitForText();
   Runs runs;
   {
     absl::MutexLock lock(&mu_);
@@ -64,7 +62,6 @@ void PrintingTurns::End(Replies* session) {
 }
 
 void PrintingTurns::Forget(Replies* session) {
-  contexts_->WaitForText();
   Runs runs;
   {
     absl::MutexLock lock(&mu_);

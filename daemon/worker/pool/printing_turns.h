@@ -26,13 +26,9 @@
 namespace sluice::worker {
 
 class Replies;
-class SharedContexts;
 
 class PrintingTurns {
  public:
-  // `contexts` are those in which the kernels run.
-  explicit PrintingTurns(SharedContexts* contexts) : contexts_(contexts) {}
-
   // Takes over the process's stdout.
   absl::Status Start();
 
@@ -58,7 +54,6 @@ class PrintingTurns {
   // The next one's turn, if nobody's kernels run.
   Runs PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  SharedContexts* const contexts_;
   os::UniqueFd read_end_;
   absl::Mutex mu_;
   Replies* owner_ ABSL_GUARDED_BY(mu_) =

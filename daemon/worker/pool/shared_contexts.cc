@@ -57,10 +57,8 @@ std::string SharedContexts::Examine() {
   return "";
 }
 
-// A driver's thread that finds a kernel ended may write its text after that, so that for another
-// thread the kernel has ended and nothing has been printed (driver_quirks.h). clFinish of any queue
-// of the context waits for that thread, and for no kernel of another queue: 5 us on an H200, also
-// beside one of 176 ms.
+// clFinish of any queue of the context waits for the thread that writes the text, and for no kernel
+// of another queue: 5 us on an H200, also beside a kernel of 176 ms.
 void SharedContexts::WaitForText() {
   for (const cl_command_queue queue : Queues()) cl().clFinish(queue);
 }

@@ -28,8 +28,9 @@ class SharedContexts {
   // "" if the driver still takes commands in each; else what it says. Waits in the driver.
   std::string Examine();
 
-  // Returns when the text of every kernel that has ended is in the process's stdout. Not with a lock
-  // held that the reader of stdout takes: the driver may write here, and waits while the pipe is full.
+  // DriverQuirks::prints_late: returns when the text of every kernel that has ended is in the
+  // process's stdout. Not on a driver's thread (section 5.11, clSetEventCallback: no clFinish), and
+  // not with a lock held that the reader of stdout takes, for whom the driver may wait here.
   void WaitForText();
 
  private:

@@ -322,7 +322,8 @@ HandlerResult Enqueuer::RunWhenReady(std::function<cl_int(cl_event* ended)> star
 }
 
 HandlerResult Enqueuer::RunPrinting(const Launch& launch) {
-  PrintingTurns* const turns = &session_.options().pool->printing;
+  PoolParts* const pool = session_.options().pool;
+  PrintingTurns* const turns = &pool->printing;
   Replies* const replies = &session_.replies();
   UniqueCl<cl_event> ready;
   if (const cl_int status = queue_->FindReady(session_, waits_, &ready); status != CL_SUCCESS)
@@ -350,8 +351,11 @@ HandlerResult Enqueuer::RunPrinting(const Launch& launch) {
         const cl_int given = launch(queue, waits, list, event);
         launched = given == CL_SUCCESS;
         if (launched) {
-          session_.completions().Then(*event, [turns, replies](cl_int) { turns->End(replies); },
-                                      {queue_->lane});
+          const auto end = [pool, replies, late = queue_->device->quirks.prints_late](cl_int) {
+            if (late) pool->contexts.WaitForText();
+            pool->printing.End(replies);
+          };
+          session_.completions().Then(*event, end, {queue_->lane});
         }
         return given;
       });

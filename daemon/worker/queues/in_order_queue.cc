@@ -34,7 +34,7 @@ cl_int InOrderQueue::PrepareCommand(Session& session, bool) {
   if (NotesHeld()) held_ = Share(stand_in.get());
   last_waiting_ = Share(stand_in.get());
   last_stuck_ = Share(stand_in.get());
-  SetNewest(std::move(stand_in), KernelsEndLate());
+  NoteNewest(std::move(stand_in), KernelsEndLate());
   session.Touch(this);
   return CL_SUCCESS;
 }
@@ -59,7 +59,7 @@ cl_int InOrderQueue::EnqueueBarrier(Session& session, WaitList* list) {
   if (status != CL_SUCCESS) return status;
   Keep(session, barrier.get(), *list);  // It may fail by its place, too.
   session.Touch(this);
-  SetNewest(std::move(barrier), KernelsEndLate());
+  NoteNewest(std::move(barrier), KernelsEndLate());
   return CL_SUCCESS;
 }
 
@@ -153,7 +153,7 @@ cl_int InOrderQueue::Mark(Session& session) {
   order.tells_of_late = newest_ends_late_;
   session.completions().Publish(mark.get(), 0, /*profiling=*/false, CollectUnmarked(nullptr),
                                 std::move(order));
-  SetNewest(std::move(mark), /*ends_late=*/false);
+  NoteNewest(std::move(mark), /*ends_late=*/false);
   return CL_SUCCESS;
 }
 

@@ -37,7 +37,8 @@ class InOrderQueue final : public QueueObject {
   bool NoteEnqueued(Session& session, cl_event event, absl::Span<const cl_event> waits,
                     bool can_run) override;
   void NoteNewest(UniqueCl<cl_event> event, bool ends_late) override {
-    SetNewest(std::move(event), ends_late);
+    last_event_ = std::move(event);
+    newest_ends_late_ = ends_late;
   }
   void NoteBarrier(cl_event) override {}  // By its place, as all.
   bool EndsWithLater() const override { return device->quirks.faults_end_contexts; }
@@ -55,10 +56,6 @@ class InOrderQueue final : public QueueObject {
 
  private:
   bool TransferIsUnderWay() const;
-  void SetNewest(UniqueCl<cl_event> event, bool ends_late) {
-    last_event_ = std::move(event);
-    newest_ends_late_ = ends_late;
-  }
   cl_int EnqueueMark(UniqueCl<cl_event>* mark);
 
   UniqueCl<cl_event> last_event_;  // Of the newest command that has one,

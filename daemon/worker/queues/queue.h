@@ -41,7 +41,7 @@ class QueueObject : public Object {
   std::shared_ptr<DeviceObject> device;
   bool profiling = false;
   QueueHints hints;
-  std::shared_ptr<void> counted;  // Among the context's queues, until the last lets go of it.
+  std::shared_ptr<void> counted;  // While it lives, the context counts this queue.
   const std::shared_ptr<CompletionLane> lane;
   const std::shared_ptr<QueueInFlight> in_flight;
 

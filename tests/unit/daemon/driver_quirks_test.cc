@@ -35,7 +35,7 @@ TEST(DriverQuirksTest, FactsOfEachVersion) {
     EXPECT_TRUE(pocl.aborts_on_failed_wait && pocl.fails_waits_with_minus_one && pocl.overtakes);
     EXPECT_FALSE(pocl.calls_back_late || pocl.never_says_running || pocl.waits_in_volume_fills ||
                  pocl.has_uuid_of_its_own || pocl.fails_images_of_imports || pocl.switches_slowly ||
-                 pocl.kernels_end_late);
+                 pocl.kernels_end_late || pocl.prints_late);
   }
   EXPECT_TRUE(pocl3.frees_failed_commands);
   EXPECT_TRUE(pocl6.frees_failed_commands);
@@ -51,7 +51,7 @@ TEST(DriverQuirksTest, DriversAreToldApart) {
   const DriverQuirks nvidia = QuirksOf({0x10de, "OpenCL 3.0 CUDA", "580.65.06"});
   EXPECT_TRUE(nvidia.calls_back_late && nvidia.never_says_running && nvidia.waits_in_volume_fills &&
               nvidia.fails_images_of_imports && nvidia.has_uuid_of_its_own &&
-              nvidia.switches_slowly && nvidia.kernels_end_late);
+              nvidia.switches_slowly && nvidia.kernels_end_late && nvidia.prints_late);
   EXPECT_FALSE(nvidia.overtakes || nvidia.aborts_on_failed_wait);
   EXPECT_FALSE(QuirksOf({0x10de, "OpenCL 3.0 PoCL CUDA", "6.0"}).calls_back_late);
   EXPECT_FALSE(HasAny(QuirksOf({0x10005, "OpenCL 3.0 ", "25.0.7-2"})));
